@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/deadline.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/flush_queues.h"
+#include "runtime/log.h"
+
+namespace runtime {
+namespace {
+
+// 200 empty scans, 20 ms at the default deadline, before the thread sleeps. Fewer: programs that
+// launch in bursts pay the wake-up system call for each; more: an idle process keeps waking.
+constexpr int kIdleScans = 200;
+
+constinit std::uint64_t g_period_ns = 100'000;
+constinit pthread_t g_thread{};
+constinit std::atomic<bool> g_has_thread{false};
+
+// Waits while the word holds `value`, at most `timeout` (null: for ever).
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
+                const timespec* timeout) noexcept {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, timeout,
+          nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, 1, nullptr,
+          nullptr, 0);
+}
+
+}  // namespace
+
+constinit std::atomic<std::uint32_t> Deadline::state_{Deadline::kNoThread};
+
+void Deadline::configure(std::uint64_t deadline_us) noexcept {
+  g_period_ns = deadline_us * 500;
+  state_.store(kNoThread);
+}
+
+// Sends on the queues that were already waiting at the scan before. True when any queue waits.
+bool Deadline::scan() noexcept {
+  bool any = false;
+  for_each_queue(nullptr, [&](StreamQueue& queue) {
+    std::uint32_t ticket = queue.waiting_ticket();
+    if (ticket == 0) return;
+    any = true;
+    if (ticket != queue.seen_ticket) {
+      queue.seen_ticket = ticket;
+      return;
+    }
+    QueueGuard guard(queue.lock());
+    if (queue.waiting_ticket() != ticket) return;
+    CUresult result = queue.submit_pending(FlushReason::kDeadline, DirectReason::kDeadline);
+    if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
+  });
+  return any;
+}
+
+void Deadline::sleep_until_woken() noexcept {
+  std::uint32_t awake = kAwake;
+  if (!state_.compare_exchange_strong(awake, kAsleep)) return;
+  // One more look after saying so: see watch().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool waiting = false;
+  for_each_queue(nullptr, [&](StreamQueue& queue) { waiting |= queue.waiting_ticket() != 0; });
+  std::uint32_t asleep = kAsleep;
+  if (waiting) {
+    state_.compare_exchange_strong(asleep, kAwake);
+    return;
+  }
+  while (state_.load() == kAsleep) futex_wait(state_, kAsleep, nullptr);
+}
+
+void* Deadline::run(void*) noexcept {
+  pthread_setname_np(pthread_self(), "cajeta-deadline");
+  prctl(PR_SET_TIMERSLACK, 1000);  // 1 us: the default of 50 would be a quarter of the deadline
+  int idle = 0;
+  const timespec period{static_cast<time_t>(g_period_ns / 1'000'000'000),
+                        static_cast<long>(g_period_ns % 1'000'000'000)};
+  for (;;) {
+    // On the state, so that stop() need not wait for a long deadline to pass.
+    futex_wait(state_, kAwake, &period);
+    if (state_.load(std::memory_order_relaxed) == kStopped) break;
+    idle = scan() ? 0 : idle + 1;
+    if (idle >= kIdleScans) {
+      sleep_until_woken();
+      idle = 0;
+    }
+  }
+  return nullptr;
+}
+
+void Deadline::wake() noexcept {
+  std::uint32_t state = kAsleep;
+  if (state_.compare_exchange_strong(state, kAwake)) {
+    futex_wake(state_);
+    return;
+  }
+  if (state != kNoThread || !state_.compare_exchange_strong(state, kAwake)) return;
+  // The thread takes no signal of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failure = pthread_create(&g_thread, nullptr, &run, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  g_has_thread.store(failure == 0);
+  if (failure != 0) {
+    warn(
+        "no deadline thread (error %d): a program that polls mapped memory may have to wait for "
+        "its next CUDA call",
+        failure);
+  }
+}
+
+void Deadline::stop() noexcept {
+  state_.store(kStopped);
+  if (!g_has_thread.exchange(false)) return;
+  futex_wake(state_);
+  if (pthread_equal(g_thread, pthread_self())) return;
+  // Bounded: at exit the thread may be waiting for a lock whose holder a signal handler has
+  // interrupted for good.
+  timespec limit;
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += 2;
+  pthread_timedjoin_np(g_thread, nullptr, &limit);
+}
+
+void Deadline::forget() noexcept {
+  g_has_thread.store(false);
+  state_.store(kStopped);
+}
+
+}  // namespace runtime

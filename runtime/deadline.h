@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that bounds how long a launch may wait: programs poll mapped memory without any CUDA
+// call and must not hang. It looks at all queues every half deadline and sends on what it has
+// already seen waiting the time before, so a launch waits at most one deadline (plus scheduling).
+// It sleeps when nothing has waited for a while.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace runtime {
+
+class Deadline {
+ public:
+  // Before the first queue opens, and again only after stop(). The thread is made when the first
+  // launch waits.
+  static void configure(std::uint64_t deadline_us) noexcept;
+  // A queue has begun to wait (its ticket is set). A system call only when the thread must be made
+  // or sleeps.
+  static void watch() noexcept {
+    // Sequentially consistent, with the store of kAsleep in the thread: either it sees the ticket
+    // or we see the sleep.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (state_.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
+      wake();
+  }
+  // Tells the thread to end and waits for it: before the library lets go of the driver (exit), and
+  // in tests.
+  static void stop() noexcept;
+  // In a forked child there is no thread.
+  static void forget() noexcept;
+
+ private:
+  enum State : std::uint32_t { kNoThread, kAsleep, kAwake, kStopped };
+  static void wake() noexcept;
+  static void* run(void*) noexcept;
+  static bool scan() noexcept;
+  static void sleep_until_woken() noexcept;
+  static constinit std::atomic<std::uint32_t> state_;
+};
+
+}  // namespace runtime

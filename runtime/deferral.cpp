@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/deferral.h"
+
+#include "runtime/deadline.h"
+#include "runtime/driver_scope.h"
+#include "runtime/flush.h"
+#include "runtime/flush_queues.h"
+#include "runtime/log.h"
+
+namespace runtime {
+
+constinit std::atomic<int> g_active_captures{0};
+
+namespace {
+
+enum class State : std::uint8_t { kOff, kQueueing, kStopped };
+
+// Relaxed readers: a thread with a late view queues one launch more, which the flush of
+// stop_queueing() or the next submission point sends on.
+constinit std::atomic<State> g_state{State::kOff};
+
+void purge_queues(const ContextState* context, BatchSink::Purge what) noexcept {
+  for_each_queue(context, [what](StreamQueue& queue) {
+    QueueGuard guard(queue.lock());
+    queue.close(FlushReason::kOrderGroup);
+    DriverScope scope(queue.context(), true);
+    queue.purge(what);
+  });
+}
+
+}  // namespace
+
+bool start(const Options& options) noexcept {
+  if (options.defer != DeferMode::kAll || options.launch_blocking) return false;
+  Deadline::configure(options.deadline_us);
+  g_state.store(State::kQueueing, std::memory_order_relaxed);
+  return true;
+}
+
+bool is_queueing() noexcept {
+  return g_state.load(std::memory_order_relaxed) == State::kQueueing;
+}
+
+DirectReason queueing_stopped_reason() noexcept {
+  bool stopped = g_state.load(std::memory_order_relaxed) == State::kStopped;
+  return stopped ? DirectReason::kStopped : DirectReason::kNotDeferred;
+}
+
+void stop_queueing(const char* why) noexcept {
+  if (g_state.exchange(State::kStopped) == State::kQueueing) {
+    warn("queueing stops for this process: %s", why);
+  }
+  forget_remembered_queues();
+  flush_queues(nullptr, FlushReason::kApi);
+}
+
+void forked_child() noexcept {
+  g_state.store(State::kStopped, std::memory_order_relaxed);
+  g_nonempty_queues.store(0, std::memory_order_relaxed);
+  forget_remembered_queues();
+  forget_thread_context();
+  Deadline::forget();
+}
+
+CUresult flush_at_exit() noexcept {
+  CUresult result = flush_for_exit();
+  Deadline::stop();
+  // Launches of threads that still run go directly from here on; what they queued meanwhile goes
+  // now.
+  State queueing = State::kQueueing;
+  g_state.compare_exchange_strong(queueing, State::kStopped);
+  forget_remembered_queues();
+  FirstError error{result};
+  error.note(flush_for_exit());
+  return error.value;
+}
+
+ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept {
+  ContextState* context = find_or_make_stream(stream, per_thread_default).context;
+  g_active_captures.fetch_add(1);
+  if (context == nullptr) return nullptr;
+  context->captures.fetch_add(1);
+  flush_queues(context, EntryId::cuStreamBeginCapture_v2);
+  return context;
+}
+
+void capture_ended(ContextState* context) noexcept {
+  g_active_captures.fetch_sub(1);
+  if (context != nullptr) context->captures.fetch_sub(1);
+}
+
+void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcept {
+  StreamTarget target = find_or_make_stream(stream, per_thread_default);
+  if (target.queue == nullptr) return;
+  QueueGuard guard(target.queue->lock());
+  target.queue->close(EntryId::cuStreamSetAttribute);
+  target.queue->gate(DirectReason::kStreamAttributes);
+}
+
+void code_unloads(void* owner) noexcept {
+  forget_functions_of(owner);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+}
+
+void code_is_tainted(void* owner) noexcept {
+  taint_functions_of(owner, DirectReason::kTextureReference);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+}
+
+void function_changed(CUfunction function) noexcept {
+  refresh_function(function);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+}
+
+void context_dies(ContextState& context) noexcept {
+  purge_queues(&context, BatchSink::Purge::kAll);
+}
+
+}  // namespace runtime

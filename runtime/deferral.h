@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deferral as a whole: started once, told what the program does to streams, contexts, code and
+// captures, stopped when in doubt. The hooks of shim/ call these around the driver's own call; none
+// may be called with a queue lock held.
+#pragma once
+
+#include "runtime/options.h"
+#include "runtime/stream_map.h"
+
+namespace runtime {
+
+// Reads the settings into place; set_sink() comes first. Once. False: deferral stays off
+// (settings).
+bool start(const Options& options) noexcept;
+// False: every launch goes directly.
+bool is_queueing() noexcept;
+DirectReason queueing_stopped_reason() noexcept;
+// Submits everything and queues nothing more in this process; warns once with `why`.
+void stop_queueing(const char* why) noexcept;
+// In the child after fork: CUDA is gone, drop what was queued (the parent still has it) and forward
+// for ever.
+void forked_child() noexcept;
+// Submits everything, ends the deadline thread. From the exit handler and before _exit.
+CUresult flush_at_exit() noexcept;
+
+// Captures: before the driver's BeginCapture (its rule has flushed); `began` when it failed, or
+// when the capture ended.
+ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept;
+void capture_ended(ContextState* context) noexcept;
+
+// The stream has non-default attributes: nodes would not inherit them. Its queue has been flushed.
+void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcept;
+
+// Code: before the driver's unload (everything has been flushed). Recordings that name its
+// functions die.
+void code_unloads(void* owner) noexcept;
+// Texture or surface references of the module are in use: its functions may not go into graphs.
+void code_is_tainted(void* owner) noexcept;
+// A function attribute has changed: limits are read again, graphs with the function are rebuilt.
+void function_changed(CUfunction function) noexcept;
+
+// Before a context is destroyed, reset or released: its recordings die while the driver can still
+// free them.
+void context_dies(ContextState& context) noexcept;
+
+}  // namespace runtime

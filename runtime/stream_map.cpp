@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// One open-addressing table from created stream handles to queues, under a mutex that is never held
+// across a driver call; the launch path remembers its queue per thread (thread_state.h) and does
+// not come here.
+#include "runtime/stream_map.h"
+
+#include <new>
+
+#include "runtime/driver_scope.h"
+#include "runtime/mutex.h"
+
+namespace runtime {
+namespace {
+
+struct Entry {
+  CUstream stream;
+  StreamQueue* queue;
+};
+
+constinit Mutex g_mutex;  // guards g_table, making and reusing queues
+constinit Array<Entry>* g_table = nullptr;
+constinit std::atomic<StreamQueue*> g_queues{nullptr};
+
+const CUstream kLegacyHandle = reinterpret_cast<CUstream>(0x1);     // CU_STREAM_LEGACY
+const CUstream kPerThreadHandle = reinterpret_cast<CUstream>(0x2);  // CU_STREAM_PER_THREAD
+
+StreamQueue* look_up(CUstream stream) noexcept {
+  if (g_table == nullptr) return nullptr;
+  // Programs have tens of streams, and this is off the launch path: a scan does.
+  for (const Entry& entry : *g_table) {
+    if (entry.stream == stream) return entry.queue;
+  }
+  return nullptr;
+}
+
+bool remember(CUstream stream, StreamQueue* queue) noexcept {
+  if (g_table == nullptr) g_table = new (std::nothrow) Array<Entry>;
+  return g_table != nullptr && g_table->push_back({stream, queue});
+}
+
+void drop(StreamQueue* queue) noexcept {
+  if (g_table == nullptr) return;
+  std::size_t kept = 0;
+  for (const Entry& entry : *g_table) {
+    if (entry.queue != queue) (*g_table)[kept++] = entry;
+  }
+  g_table->truncate(kept);
+}
+
+// A retired object, else a new one. Called with g_mutex held.
+StreamQueue* take_object() noexcept {
+  for (StreamQueue* queue = first_queue(); queue != nullptr; queue = queue->next_queue()) {
+    if (!queue->is_in_use()) return queue;
+  }
+  auto* queue = new (std::nothrow) StreamQueue;
+  if (queue == nullptr) return nullptr;
+  queue->set_next_queue(g_queues.load(std::memory_order_relaxed));
+  // Release pairs with the acquire in first_queue().
+  g_queues.store(queue, std::memory_order_release);
+  return queue;
+}
+
+StreamQueue* make_queue(CUstream stream, StreamKind kind, ContextState* context) noexcept {
+  StreamQueue* queue = take_object();
+  if (queue == nullptr) return nullptr;
+  QueueGuard guard(queue->lock());
+  queue->adopt(stream, kind, context);
+  if (context->direct_only) queue->gate(DirectReason::kGreenContext);
+  return queue;
+}
+
+StreamQueue* legacy_queue(ContextState& context) noexcept {
+  StreamQueue* queue = context.legacy_queue.load(std::memory_order_acquire);
+  if (queue != nullptr) return queue;
+  MutexGuard guard(g_mutex);
+  queue = context.legacy_queue.load(std::memory_order_relaxed);
+  if (queue != nullptr) return queue;
+  queue = make_queue(nullptr, StreamKind::kLegacy, &context);
+  // Release pairs with the acquire above and in find_stream().
+  context.legacy_queue.store(queue, std::memory_order_release);
+  return queue;
+}
+
+// A stream that was made behind our back: what the driver says of it. Null: it does not know the
+// handle either.
+StreamQueue* introduce(CUstream stream) noexcept {
+  CUcontext context_handle = nullptr;
+  unsigned int flags = 0;
+  bool is_green = false;
+  {
+    DriverScope scope(nullptr, true);
+    if (real.cuStreamGetCtx(stream, &context_handle) != CUDA_SUCCESS ||
+        real.cuStreamGetFlags(stream, &flags) != CUDA_SUCCESS) {
+      return nullptr;
+    }
+    CUgreenCtx green = nullptr;
+    is_green = real.cuStreamGetGreenCtx(stream, &green) == CUDA_SUCCESS && green != nullptr;
+  }
+  ContextState* context = context_state(context_handle);
+  if (context == nullptr) return nullptr;
+  stream_created(stream, context, flags);
+  MutexGuard guard(g_mutex);
+  StreamQueue* queue = look_up(stream);
+  if (queue != nullptr && is_green) {
+    QueueGuard queue_guard(queue->lock());
+    queue->gate(DirectReason::kGreenContext);
+  }
+  return queue;
+}
+
+// Outside g_mutex: the queue may still have to call the driver. It stays in use until then, so
+// nobody takes the object.
+void retire_queue(StreamQueue& queue) noexcept {
+  QueueGuard guard(queue.lock());
+  queue.close(FlushReason::kOrderGroup);
+  queue.retire();
+}
+
+}  // namespace
+
+StreamQueue* first_queue() noexcept {
+  return g_queues.load(std::memory_order_acquire);
+}
+
+StreamTarget find_stream(CUstream stream, bool per_thread_default) noexcept {
+  StreamTarget target;
+  target.context = current_context();
+  if (stream == kPerThreadHandle || (stream == nullptr && per_thread_default)) {
+    target.is_per_thread = true;
+  } else if (stream == nullptr || stream == kLegacyHandle) {
+    if (target.context != nullptr) {
+      target.queue = target.context->legacy_queue.load(std::memory_order_acquire);
+    }
+  } else {
+    MutexGuard guard(g_mutex);
+    target.queue = look_up(stream);
+    target.is_unknown = target.queue == nullptr;
+    if (target.queue != nullptr) target.context = target.queue->context();
+  }
+  return target;
+}
+
+StreamTarget find_or_make_stream(CUstream stream, bool per_thread_default) noexcept {
+  StreamTarget target = find_stream(stream, per_thread_default);
+  if (target.queue != nullptr || target.is_per_thread) return target;
+  if (target.is_unknown) {
+    target.queue = introduce(stream);
+    if (target.queue != nullptr) target.context = target.queue->context();
+  } else if (target.context != nullptr) {
+    target.queue = legacy_queue(*target.context);
+  }
+  return target;
+}
+
+void stream_created(CUstream stream, ContextState* context, unsigned int flags) noexcept {
+  StreamKind kind =
+      (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking;
+  MutexGuard guard(g_mutex);
+  if (look_up(stream) != nullptr) return;
+  StreamQueue* queue = make_queue(stream, kind, context);
+  if (queue == nullptr || remember(stream, queue)) return;
+  QueueGuard queue_guard(queue->lock());
+  queue->retire();
+}
+
+void stream_destroyed(CUstream stream) noexcept {
+  StreamQueue* queue = nullptr;
+  {
+    MutexGuard guard(g_mutex);
+    queue = look_up(stream);
+    if (queue == nullptr) return;
+    drop(queue);
+  }
+  retire_queue(*queue);
+  forget_remembered_queues();
+}
+
+void context_gone(ContextState& context) noexcept {
+  for_each_queue(&context, [](StreamQueue& queue) {
+    {
+      MutexGuard guard(g_mutex);
+      drop(&queue);
+    }
+    retire_queue(queue);
+  });
+  context.legacy_queue.store(nullptr, std::memory_order_release);
+  context.limits_known.store(false, std::memory_order_release);
+  context.captures.store(0, std::memory_order_relaxed);
+  context.direct_only = false;
+  forget_remembered_queues();
+}
+
+}  // namespace runtime

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything about a batch but the expected launch: opening, leaving the expected path, closing.
+#include "runtime/stream_queue.h"
+
+#include "runtime/deadline.h"
+#include "runtime/driver_scope.h"
+#include "runtime/flush.h"
+
+namespace runtime {
+namespace {
+
+// 16,384 launches: a larger batch could not be one graph under the default budget (about 10 KB a
+// node); a smaller one cuts long sequences for no reason.
+constexpr std::uint32_t kMaxLaunches = 16384;
+// 16 MiB of arguments: 16,384 launches of 1 KiB; bounds what one stream holds of launches with
+// large arguments.
+constexpr std::size_t kMaxArgumentBytes = 16u << 20;
+
+constinit BatchSink* g_sink = nullptr;
+constinit std::atomic<std::uint64_t> g_batches{0};  // opened so far
+
+}  // namespace
+
+constinit std::atomic<std::uint32_t> g_nonempty_queues{0};
+
+void set_sink(BatchSink* sink) noexcept {
+  g_sink = sink;
+}
+
+void FlushCause::count() const noexcept {
+  g_counters.add(g_counters.flushes, 1);
+  if (index_ >= 0) {
+    g_counters.add(g_counters.flushes_by_entry[index_], 1);
+  } else {
+    g_counters.add(g_counters.flushes_by_reason[-1 - index_], 1);
+  }
+}
+
+LaunchSlot* StreamQueue::end_marker() noexcept {
+  static constinit LaunchSlot marker{};
+  return &marker;
+}
+
+bool StreamQueue::enter_group() noexcept {
+  switch (kind_) {
+    case StreamKind::kLegacy:
+      return context()->group.try_open_legacy();
+    case StreamKind::kBlocking:
+      return context()->group.try_open_blocking();
+    case StreamKind::kNonBlocking:
+      return true;
+  }
+  return false;
+}
+
+bool StreamQueue::is_other_side_open() const noexcept {
+  if (is_open() || kind_ == StreamKind::kNonBlocking) return false;
+  const OrderGroup& group = context()->group;
+  return kind_ == StreamKind::kLegacy ? group.is_blocking_open() : group.is_legacy_open();
+}
+
+DirectReason StreamQueue::gate_reason() const noexcept {
+  // A capture gates every queue of its context. It counts itself before it closes the queues, so a
+  // launch that comes later sees it here.
+  if (context()->captures.load() != 0) return DirectReason::kCapture;
+  return gate_;
+}
+
+void StreamQueue::leave_group() noexcept {
+  if (kind_ == StreamKind::kLegacy) context()->group.close_legacy();
+  if (kind_ == StreamKind::kBlocking) context()->group.close_blocking();
+}
+
+void StreamQueue::start_waiting() noexcept {
+  if (++last_ticket_ == 0) ++last_ticket_;
+  ticket_.store(last_ticket_, std::memory_order_relaxed);
+  Deadline::watch();
+}
+
+// Chooses what the batch will follow. The group has been entered.
+bool StreamQueue::open_batch(CUfunction first) noexcept {
+  sequence_ = g_sink->recording_for(*this, first);
+  is_recording_ = sequence_ != nullptr;
+  if (!is_recording_) {
+    sequence_ = &scratch_;
+    if (!scratch_.start()) return false;
+  }
+  opened_at_.store(g_batches.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  is_open_.store(true, std::memory_order_relaxed);
+  // Sequentially consistent: Deadline looks at this after it says it sleeps, start_waiting() the
+  // other way round.
+  g_nonempty_queues.fetch_add(1);
+  return true;
+}
+
+bool StreamQueue::follow(const Launch& launch) noexcept {
+  LaunchSlot& slot = sequence_->slots[cursor_];
+  if (slot.function != launch.function) return false;
+  bool changed = !(slot.shape == launch.shape);
+  slot.shape = launch.shape;
+  changed |= slot.info->update_arguments(sequence_->arguments_of(slot), launch.kernel_params);
+  if (changed) sequence_->mark_dirty(cursor_);
+  return true;
+}
+
+// The batch is not what the recording expected: from here on it is a sequence of its own.
+bool StreamQueue::diverge() noexcept {
+  if (!scratch_.copy_prefix(*sequence_, cursor_)) return false;
+  sequence_ = &scratch_;
+  is_recording_ = false;
+  return true;
+}
+
+bool StreamQueue::append_new(const Launch& launch, const FunctionInfo& info) noexcept {
+  LaunchSlot* slot = sequence_->append(launch.function, &info, launch.shape);
+  if (slot == nullptr) return false;
+  info.update_arguments(sequence_->arguments_of(*slot), launch.kernel_params);
+  return true;
+}
+
+bool StreamQueue::is_full() const noexcept {
+  return cursor_ >= kMaxLaunches ||
+         (cursor_ != 0 && sequence_->slots[cursor_ - 1].arguments >= kMaxArgumentBytes);
+}
+
+StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo& info) noexcept {
+  if (is_gated()) return Append::kGated;
+  if (is_full()) return Append::kFull;
+  if (cursor_ == 0) {
+    if (!enter_group()) return Append::kOtherSideOpen;
+    if (!open_batch(launch.function)) {
+      leave_group();
+      return Append::kNoMemory;
+    }
+  }
+  bool was_waiting = pending() != 0;
+  if (!is_recording_ || !follow(launch)) {
+    if ((is_recording_ && !diverge()) || !append_new(launch, info)) {
+      if (cursor_ == 0) reset_batch();
+      return Append::kNoMemory;
+    }
+  }
+  ++cursor_;
+  if (!was_waiting) start_waiting();
+  if (is_recording_) {
+    arguments_ = sequence_->arguments.data();
+    dirty_ = sequence_->dirty.data();
+    next_ = &sequence_->slots[cursor_];
+  } else {
+    next_ = end_marker();
+  }
+  return Append::kQueued;
+}
+
+// Back to an empty queue.
+void StreamQueue::reset_batch() noexcept {
+  cursor_ = submitted_ = 0;
+  next_ = end_marker();
+  sequence_ = nullptr;
+  is_recording_ = false;
+  ticket_.store(0, std::memory_order_relaxed);
+  is_open_.store(false, std::memory_order_relaxed);
+  leave_group();
+  g_nonempty_queues.fetch_sub(1);
+}
+
+CUresult StreamQueue::close(FlushCause cause) noexcept {
+  if (cursor_ == 0) return CUDA_SUCCESS;
+  if (pending() != 0) {
+    cause.count();
+    g_counters.add(g_counters.queued, pending());
+  }
+  CUresult result = CUDA_SUCCESS;
+  {
+    DriverScope scope(context());
+    result = g_sink->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
+  }
+  reset_batch();
+  return result;
+}
+
+CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noexcept {
+  if (pending() == 0) return CUDA_SUCCESS;
+  cause.count();
+  g_counters.add(g_counters.queued, pending());
+  DriverScope scope(context());
+  CUresult result = g_sink->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
+  note_submitted();
+  return result;
+}
+
+void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context) noexcept {
+  stream_ = stream;
+  kind_ = kind;
+  context_.store(context, std::memory_order_relaxed);
+  gate_ = DirectReason::kCount;
+  is_in_use_.store(true, std::memory_order_relaxed);
+}
+
+void StreamQueue::retire() noexcept {
+  purge(BatchSink::Purge::kAll);
+  scratch_.slots.release();
+  scratch_.arguments.release();
+  scratch_.dirty.release();
+  stream_ = nullptr;
+  is_in_use_.store(false, std::memory_order_relaxed);
+}
+
+void StreamQueue::purge(BatchSink::Purge what) noexcept {
+  if (g_sink != nullptr) g_sink->purge(*this, what);
+}
+
+}  // namespace runtime
