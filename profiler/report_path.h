@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name of the report file from its pattern. Reads the environment for the rank; no allocation;
+// any thread.
+#pragma once
+
+#include <cstddef>
+
+namespace profiler {
+
+struct PathValues {
+  int pid;
+  const char* host;
+  const char* rank;
+  const char* executable;
+};
+
+// Expands %p %h %r %e %% into `path`; an unknown letter stays as it is. False if it does not fit.
+[[nodiscard]] bool expand_path(const char* pattern, const PathValues& values, char* path,
+                               std::size_t capacity) noexcept;
+
+// The rank that a launcher of distributed programs gave this process, "0" without one.
+const char* rank_of_process() noexcept;
+
+}  // namespace profiler
