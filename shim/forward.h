@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every wrapper does: submit what the call could observe (the row's rule), call the driver,
+// and time both when the driver profile is on. Hooks reuse the parts. Any thread; keeps errno;
+// takes no lock of its own.
+#pragma once
+
+#include <cerrno>
+#include <tuple>
+#include <type_traits>
+
+#include "profiler/call_stats.h"
+#include "profiler/clock.h"
+#include "runtime/driver.h"
+#include "runtime/flush.h"
+#include "shim/lifecycle.h"
+
+namespace shim {
+
+using runtime::EntryClass;
+using runtime::EntryId;
+using runtime::row;
+using runtime::Rule;
+using runtime::StreamArgument;
+
+// Entries whose host time the driver profile shows: all that submit queued work, and the event
+// queries.
+constexpr bool is_timed(EntryId id) {
+  const Rule rule = row(id).rule;
+  const bool observes = rule != Rule::kPass && rule != Rule::kLookup && rule != Rule::kLaunch;
+  return observes || row(id).entry_class == EntryClass::kEventObserve;
+}
+
+class ErrnoKeeper {
+ public:
+  ErrnoKeeper() noexcept : value_(errno) {}
+  ~ErrnoKeeper() { errno = value_; }
+  ErrnoKeeper(const ErrnoKeeper&) = delete;
+  ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
+
+ private:
+  int value_;
+};
+
+// The stream that a call names, null-safe; stream 0 when the entry has no stream argument.
+template <EntryId id, typename... Args>
+CUstream stream_of(Args... args) noexcept {
+  constexpr StreamArgument where = row(id).stream;
+  [[maybe_unused]] const auto arguments = std::tuple<Args...>(args...);
+  if constexpr (where == StreamArgument::kLaunchConfig) {
+    const CUlaunchConfig* config = std::get<0>(arguments);
+    return config != nullptr ? config->hStream : nullptr;
+  } else if constexpr (where == StreamArgument::kLaunchList) {
+    const CUDA_LAUNCH_PARAMS* list = std::get<0>(arguments);
+    return list != nullptr && std::get<1>(arguments) != 0 ? list[0].hStream : nullptr;
+  } else if constexpr (where == StreamArgument::kInstantiateParams) {
+    const CUDA_GRAPH_INSTANTIATE_PARAMS* params = std::get<2>(arguments);
+    return params != nullptr ? params->hUploadStream : nullptr;
+  } else if constexpr (where == StreamArgument::kNone) {
+    return nullptr;
+  } else {
+    constexpr std::size_t position = static_cast<std::size_t>(where);
+    static_assert(std::is_same_v<std::tuple_element_t<position, std::tuple<Args...>>, CUstream>,
+                  "the row's stream column does not point at a CUstream");
+    return std::get<position>(arguments);
+  }
+}
+
+// The context that a call names as its first argument; null (the current one) when it names none.
+template <typename... Args>
+CUcontext context_of(Args... args) noexcept {
+  if constexpr (sizeof...(Args) != 0) {
+    using First = std::tuple_element_t<0, std::tuple<Args...>>;
+    if constexpr (std::is_same_v<First, CUcontext>)
+      return std::get<0>(std::tuple<Args...>(args...));
+  }
+  return nullptr;
+}
+
+// Submits what the row's rule says, whatever is queued. Rules that a hook refines act at their
+// strictest.
+template <EntryId id, typename... Args>
+[[gnu::noinline]] CUresult submit_by_rule(Args... args) noexcept {
+  constexpr Rule rule = row(id).rule;
+  const ErrnoKeeper keeper;
+  if constexpr (rule == Rule::kFlushStream) {
+    return runtime::flush_stream(stream_of<id>(args...), row(id).per_thread_default(), id);
+  } else if constexpr (rule == Rule::kFlushLegacy) {
+    return runtime::flush_legacy(id);
+  } else if constexpr (rule == Rule::kFlushContext || rule == Rule::kFlushIfChanged) {
+    return runtime::flush_context(context_of(args...), id);
+  } else if constexpr (rule == Rule::kPass || rule == Rule::kLookup) {
+    return CUDA_SUCCESS;
+  } else {
+    return runtime::flush_all(id);
+  }
+}
+
+// The row's rule, ahead of the driver call. One atomic load when nothing is queued.
+template <EntryId id, typename... Args>
+CUresult before(Args... args) noexcept {
+  if (!runtime::anything_queued()) [[likely]]
+    return CUDA_SUCCESS;
+  return submit_by_rule<id>(args...);
+}
+
+// What the application is told: the driver's own failure, else that of the work submitted ahead of
+// the call.
+inline CUresult combine(CUresult submitted, CUresult called) noexcept {
+  return called == CUDA_SUCCESS ? submitted : called;
+}
+
+inline bool is_profiling() noexcept {
+  return profiler::g_profile_enabled.load(std::memory_order_relaxed);
+}
+
+// Times a hook's own body as the entry `id`: construct before, call flushed() when it submitted
+// something.
+class CallTimer {
+ public:
+  explicit CallTimer(EntryId id) noexcept : id_(id), enabled_(is_profiling()) {
+    if (enabled_) [[unlikely]]
+      start_ = profiler::now_ticks();
+  }
+  ~CallTimer() {
+    if (!enabled_) [[likely]]
+      return;
+    profiler::CallStats::record(id_, start_, profiler::now_ticks(), flushed_);
+  }
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+  void flushed() noexcept { flushed_ = true; }
+
+ private:
+  EntryId id_;
+  bool enabled_;
+  bool flushed_ = false;
+  std::uint64_t start_ = 0;
+};
+
+template <EntryId id, typename... Args>
+[[gnu::noinline]] CUresult forward_timed(Args... args) noexcept {
+  CallTimer timer(id);
+  CUresult submitted = CUDA_SUCCESS;
+  if (row(id).rule != Rule::kPass && runtime::anything_queued()) {
+    timer.flushed();
+    submitted = submit_by_rule<id>(args...);
+  }
+  return combine(submitted, runtime::slot_of<id>()(args...));
+}
+
+template <EntryId id, typename... Args>
+[[gnu::noinline]] CUresult forward_behind_queue(Args... args) noexcept {
+  const CUresult submitted = submit_by_rule<id>(args...);
+  return combine(submitted, runtime::slot_of<id>()(args...));
+}
+
+// The whole of an entry without a hook: rule, driver call, timing.
+template <EntryId id, typename... Args>
+[[gnu::always_inline]] inline CUresult forward_with_rule(Args... args) noexcept {
+  if constexpr (is_timed(id)) {
+    if (is_profiling()) [[unlikely]]
+      return forward_timed<id>(args...);
+  }
+  if constexpr (row(id).rule != Rule::kPass && row(id).rule != Rule::kLookup) {
+    if (runtime::anything_queued()) [[unlikely]]
+      return forward_behind_queue<id>(args...);
+  }
+  return runtime::slot_of<id>()(args...);
+}
+
+}  // namespace shim

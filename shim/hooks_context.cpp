@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that make, end or switch contexts. A thread's remembered context is dropped after every
+// switch and asked for again at its next launch; recordings die while the driver can still free
+// them.
+#include "runtime/deferral.h"
+#include "shim/hooks.h"
+
+namespace shim {
+namespace {
+
+template <EntryId id, typename... Args>
+CUresult switch_context(Args... args) noexcept {
+  CUresult result = forward_with_rule<id>(args...);
+  runtime::forget_thread_context();
+  return result;
+}
+
+template <EntryId id>
+CUresult end_context(CUcontext context) noexcept {
+  CUcontext ending = context;
+  if (ending == nullptr) return forward_with_rule<id>(context);
+  runtime::ContextState* state = runtime::context_state(ending);
+  CUresult submitted = before<id>(context);
+  if (state != nullptr) runtime::context_dies(*state);
+  CUresult result = forward_with_rule<id>(context);
+  if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
+  runtime::forget_thread_context();
+  return combine(submitted, result);
+}
+
+// The primary context of the device, if there is one now.
+runtime::ContextState* primary_context(CUdevice device) noexcept {
+  const runtime::ReentryGuard guard;
+  unsigned flags = 0;
+  int active = 0;
+  if (runtime::real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS ||
+      active == 0) {
+    return nullptr;
+  }
+  CUcontext context = nullptr;
+  if (runtime::real.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  runtime::real.cuDevicePrimaryCtxRelease_v2(device);
+  return runtime::context_state(context);
+}
+
+bool is_primary_active(CUdevice device) noexcept {
+  unsigned flags = 0;
+  int active = 0;
+  return runtime::real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;
+}
+
+// Release ends the context only with its last reference; reset ends what is in it at once, and the
+// same handle stays.
+template <EntryId id>
+CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
+  CUresult submitted = before<id>(device);
+  runtime::ContextState* state = primary_context(device);
+  if (state != nullptr) runtime::context_dies(*state);
+  CUresult result = forward_with_rule<id>(device);
+  if (state != nullptr && result == CUDA_SUCCESS && (is_reset || !is_primary_active(device))) {
+    runtime::context_gone(*state);
+  }
+  runtime::forget_thread_context();
+  return combine(submitted, result);
+}
+
+}  // namespace
+
+CUresult Hooks::cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) noexcept {
+  return switch_context<EntryId::cuCtxCreate>(context, flags, device);
+}
+CUresult Hooks::cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) noexcept {
+  return switch_context<EntryId::cuCtxCreate_v2>(context, flags, device);
+}
+CUresult Hooks::cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
+                               unsigned flags, CUdevice device) noexcept {
+  return switch_context<EntryId::cuCtxCreate_v3>(context, affinity, count, flags, device);
+}
+CUresult Hooks::cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned flags,
+                               CUdevice device) noexcept {
+  return switch_context<EntryId::cuCtxCreate_v4>(context, params, flags, device);
+}
+
+CUresult Hooks::cuCtxDestroy(CUcontext context) noexcept {
+  return end_context<EntryId::cuCtxDestroy>(context);
+}
+CUresult Hooks::cuCtxDestroy_v2(CUcontext context) noexcept {
+  return end_context<EntryId::cuCtxDestroy_v2>(context);
+}
+CUresult Hooks::cuCtxDetach(CUcontext context) noexcept {
+  return end_context<EntryId::cuCtxDetach>(context);
+}
+
+CUresult Hooks::cuCtxPushCurrent(CUcontext context) noexcept {
+  return switch_context<EntryId::cuCtxPushCurrent>(context);
+}
+CUresult Hooks::cuCtxPushCurrent_v2(CUcontext context) noexcept {
+  return switch_context<EntryId::cuCtxPushCurrent_v2>(context);
+}
+CUresult Hooks::cuCtxPopCurrent(CUcontext* context) noexcept {
+  return switch_context<EntryId::cuCtxPopCurrent>(context);
+}
+CUresult Hooks::cuCtxPopCurrent_v2(CUcontext* context) noexcept {
+  return switch_context<EntryId::cuCtxPopCurrent_v2>(context);
+}
+CUresult Hooks::cuCtxSetCurrent(CUcontext context) noexcept {
+  return switch_context<EntryId::cuCtxSetCurrent>(context);
+}
+
+CUresult Hooks::cuDevicePrimaryCtxRelease(CUdevice device) noexcept {
+  return end_primary_context<EntryId::cuDevicePrimaryCtxRelease>(device, false);
+}
+CUresult Hooks::cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept {
+  return end_primary_context<EntryId::cuDevicePrimaryCtxRelease_v2>(device, false);
+}
+CUresult Hooks::cuDevicePrimaryCtxReset(CUdevice device) noexcept {
+  return end_primary_context<EntryId::cuDevicePrimaryCtxReset>(device, true);
+}
+CUresult Hooks::cuDevicePrimaryCtxReset_v2(CUdevice device) noexcept {
+  return end_primary_context<EntryId::cuDevicePrimaryCtxReset_v2>(device, true);
+}
+
+CUresult Hooks::cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) noexcept {
+  CUresult result = runtime::real.cuCtxFromGreenCtx(context, green);
+  if (result != CUDA_SUCCESS || context == nullptr) return result;
+  if (runtime::ContextState* state = runtime::context_state(*context)) state->direct_only = true;
+  return result;
+}
+
+CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
+  CUcontext context = nullptr;
+  runtime::ContextState* state = nullptr;
+  if (runtime::real.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS && context != nullptr) {
+    state = runtime::context_state(context);
+  }
+  CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
+  if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
+  runtime::forget_thread_context();
+  return result;
+}
+
+}  // namespace shim

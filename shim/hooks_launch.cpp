@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that leave the fast path, and those that are never queued.
+#include "shim/hooks.h"
+
+namespace shim {
+
+using runtime::DirectReason;
+
+namespace {
+
+// Submits a launch that is not queued, behind what is.
+template <EntryId id, typename... Args>
+CUresult launch_directly(DirectReason reason, Args... args) noexcept {
+  CUresult submitted;
+  {
+    const ErrnoKeeper keeper;
+    submitted =
+        runtime::flush_for_launch(stream_of<id>(args...), row(id).per_thread_default(), reason);
+  }
+  return combine(submitted, runtime::slot_of<id>()(args...));
+}
+
+// Attributes that say nothing; kCount when all do, else why the launch is not queued.
+DirectReason attributes_reason(const CUlaunchConfig& config) noexcept {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_IGNORE) continue;
+    if (attribute.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return DirectReason::kAttributes;
+    if (attribute.value.cooperative != 0) return DirectReason::kCooperative;
+  }
+  return DirectReason::kCount;
+}
+
+template <EntryId id>
+CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, void** kernel_params,
+                            void** extra) noexcept {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) {
+    return launch_directly<id>(DirectReason::kLimits, config, function, kernel_params, extra);
+  }
+  DirectReason reason = attributes_reason(*config);
+  if (reason != DirectReason::kCount) {
+    return launch_directly<id>(reason, config, function, kernel_params, extra);
+  }
+  const runtime::LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                                   {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                   config->sharedMemBytes};
+  constexpr bool is_per_thread = row(id).per_thread_default();
+  if (!is_per_thread && extra == nullptr &&
+      runtime::queue_expected(function, shape, config->hStream, kernel_params)) {
+    return CUDA_SUCCESS;
+  }
+  const ErrnoKeeper keeper;
+  runtime::LaunchOutcome outcome = runtime::queue_launch(
+      {function, shape, config->hStream, kernel_params}, extra, is_per_thread);
+  if (outcome.is_queued) return outcome.result;
+  CUresult result = launch_directly<id>(outcome.reason, config, function, kernel_params, extra);
+  return combine(outcome.result, result);
+}
+
+}  // namespace
+
+template <EntryId id>
+CUresult launch_slowly(const runtime::Launch& launch, void** extra) noexcept {
+  const ErrnoKeeper keeper;
+  constexpr bool is_per_thread = row(id).per_thread_default();
+  runtime::LaunchOutcome outcome = runtime::queue_launch(launch, extra, is_per_thread);
+  if (outcome.is_queued) return outcome.result;
+  const runtime::LaunchShape& shape = launch.shape;
+  CUresult result =
+      launch_directly<id>(outcome.reason, launch.function, shape.grid[0], shape.grid[1],
+                          shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
+                          shape.shared_bytes, launch.stream, launch.kernel_params, extra);
+  return combine(outcome.result, result);
+}
+
+template CUresult launch_slowly<EntryId::cuLaunchKernel>(const runtime::Launch&, void**) noexcept;
+template CUresult launch_slowly<EntryId::cuLaunchKernel_ptsz>(const runtime::Launch&,
+                                                              void**) noexcept;
+
+CUresult Hooks::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
+                                 void** kernel_params, void** extra) noexcept {
+  return launch_with_config<EntryId::cuLaunchKernelEx>(config, function, kernel_params, extra);
+}
+
+CUresult Hooks::cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function,
+                                      void** kernel_params, void** extra) noexcept {
+  return launch_with_config<EntryId::cuLaunchKernelEx_ptsz>(config, function, kernel_params, extra);
+}
+
+CUresult Hooks::cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                          unsigned grid_z, unsigned block_x, unsigned block_y,
+                                          unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                          void** kernel_params) noexcept {
+  return launch_directly<EntryId::cuLaunchCooperativeKernel>(
+      DirectReason::kCooperative, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+      shared_bytes, stream, kernel_params);
+}
+
+CUresult Hooks::cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x,
+                                               unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                               unsigned block_y, unsigned block_z,
+                                               unsigned shared_bytes, CUstream stream,
+                                               void** kernel_params) noexcept {
+  return launch_directly<EntryId::cuLaunchCooperativeKernel_ptsz>(
+      DirectReason::kCooperative, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+      shared_bytes, stream, kernel_params);
+}
+
+CUresult Hooks::cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned count,
+                                                     unsigned flags) noexcept {
+  constexpr EntryId id = EntryId::cuLaunchCooperativeKernelMultiDevice;
+  runtime::g_counters.count_direct(DirectReason::kCooperative, count);
+  return forward_with_rule<id>(list, count, flags);
+}
+
+CUresult Hooks::cuLaunch(CUfunction function) noexcept {
+  runtime::g_counters.count_direct(DirectReason::kLegacyLaunch, 1);
+  return forward_with_rule<EntryId::cuLaunch>(function);
+}
+
+CUresult Hooks::cuLaunchGrid(CUfunction function, int width, int height) noexcept {
+  runtime::g_counters.count_direct(DirectReason::kLegacyLaunch, 1);
+  return forward_with_rule<EntryId::cuLaunchGrid>(function, width, height);
+}
+
+CUresult Hooks::cuLaunchGridAsync(CUfunction function, int width, int height,
+                                  CUstream stream) noexcept {
+  return launch_directly<EntryId::cuLaunchGridAsync>(DirectReason::kLegacyLaunch, function, width,
+                                                     height, stream);
+}
+
+}  // namespace shim

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start, fork and exit. No lock is held and nothing waits: a thread that finds another one starting
+// the shim forwards its call. No constructor, no destructor; what is allocated here is never freed.
+#include "shim/lifecycle.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "graphs/replayer.h"
+#include "profiler/call_stats.h"
+#include "profiler/exit_report.h"
+#include "runtime/deferral.h"
+#include "runtime/log.h"
+#include "runtime/real_dlsym.h"
+#include "runtime/stream_queue.h"
+#include "shim/door_hooks.h"
+#include "shim/forward.h"
+
+// What a second copy of the library finds first.
+extern "C" [[gnu::visibility("default")]] const char cajeta_xpu_marker[] = "cajeta-xpu";
+
+namespace shim {
+
+constinit std::atomic<Mode> g_mode{Mode::kAsleep};
+
+namespace {
+
+using ExitFunction = void (*)(int);
+
+constinit std::atomic<const runtime::Options*> g_options{nullptr};
+constinit const runtime::Options kFallbackOptions;
+constinit std::atomic<bool> g_exit_registered{false};
+constinit std::atomic<bool> g_left{false};
+// Written in start(), before kActive is published.
+constinit std::atomic<pid_t> g_owner{0};
+constinit std::atomic<ExitFunction> g_next_exit{nullptr};
+
+// Two preloaded copies would both queue: the first in the search order works, one behind it stays
+// passive. The copy behind may never see a call, so the first one tells.
+bool is_first_copy() noexcept {
+  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
+  if (real_dlsym == nullptr) return true;
+  const void* first = real_dlsym(RTLD_DEFAULT, "cajeta_xpu_marker");
+  return first == nullptr || first == &cajeta_xpu_marker;
+}
+
+void tell_second_copy() noexcept {
+  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
+  if (real_dlsym == nullptr) return;
+  const void* second = real_dlsym(RTLD_NEXT, "cajeta_xpu_marker");
+  Dl_info here{}, there{};
+  if (second == nullptr || dladdr(&cajeta_xpu_marker, &here) == 0) return;
+  if (dladdr(second, &there) == 0) return;
+  runtime::warn("loaded twice: %s works, %s stays passive", here.dli_fname, there.dli_fname);
+}
+
+void in_forked_child() noexcept {
+  g_mode.store(Mode::kPassive, std::memory_order_relaxed);
+  profiler::g_profile_enabled.store(false, std::memory_order_relaxed);
+  runtime::forked_child();
+}
+
+void register_exit_handler() noexcept {
+  if (atexit([]() noexcept { leave_process(); }) != 0) {
+    runtime::warn("no exit handler could be registered: end the program with cuCtxSynchronize");
+  }
+}
+
+bool start() noexcept {
+  const runtime::Options& settings = options();
+  if (settings.disabled || !is_first_copy()) return false;
+  tell_second_copy();
+  g_owner.store(getpid(), std::memory_order_relaxed);
+  if (const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym()) {
+    g_next_exit.store(reinterpret_cast<ExitFunction>(real_dlsym(RTLD_NEXT, "_exit")),
+                      std::memory_order_relaxed);
+  }
+  if (pthread_atfork(nullptr, nullptr, [] { in_forked_child(); }) != 0) {
+    runtime::warn("no fork handler could be registered: staying passive");
+    return false;
+  }
+  runtime::set_sink(graphs::start_replayer(settings.graph_bytes));
+  runtime::set_sink(graphs::start_replayer(settings.graph_bytes));
+  runtime::start(settings);  // false: launches are forwarded, the profile still works
+  if (settings.driver_profile) profiler::enable_profile(settings.report);
+  return true;
+}
+
+// True in the process that started the shim. A vfork child shares our memory but not our pid.
+bool is_owner() noexcept {
+  return getpid() == g_owner.load(std::memory_order_relaxed);
+}
+
+[[noreturn]] void end_process(int status) noexcept {
+  // Inside one of our own calls (a signal handler): the queues may be half changed, so leave them.
+  if (g_mode.load(std::memory_order_acquire) == Mode::kActive && !runtime::in_own_call()) {
+    leave_process();
+  }
+  // Sanitizer runtimes stand behind us with an _exit of theirs. It was looked up at start: dlsym
+  // may not be called here, where the caller can be a signal handler or the child of a
+  // multi-threaded fork.
+  if (const ExitFunction next = g_next_exit.load(std::memory_order_relaxed)) next(status);
+  for (;;) syscall(SYS_exit_group, status);
+}
+
+}  // namespace
+
+const runtime::Options& options() noexcept {
+  const runtime::Options* settings = g_options.load(std::memory_order_acquire);
+  if (settings != nullptr) return *settings;
+  const auto* read = new (std::nothrow) runtime::Options(runtime::read_options());
+  if (read == nullptr) return kFallbackOptions;
+  // Two threads may read; the first to publish wins. Release pairs with the acquire above.
+  if (g_options.compare_exchange_strong(settings, read, std::memory_order_acq_rel)) return *read;
+  delete read;
+  return *settings;
+}
+
+bool doors_are_open() noexcept {
+  if (g_mode.load(std::memory_order_relaxed) == Mode::kPassive) return false;
+  return !options().disabled && is_first_copy();
+}
+
+bool wake(EntryId trigger) noexcept {
+  if (runtime::in_own_call()) return false;
+  Mode mode = Mode::kAsleep;
+  if (!g_mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
+    return mode == Mode::kActive;
+  }
+  const ErrnoKeeper keeper;
+  bool started;
+  {
+    const runtime::ReentryGuard guard;
+    started = start();
+  }
+  // Release pairs with end_process(); wrappers read relaxed and touch only what has its own
+  // ordering.
+  g_mode.store(started ? Mode::kActive : Mode::kPassive, std::memory_order_release);
+  // cuInit's hook registers after the call. Any other first call means that we did not see cuInit.
+  if (started && trigger != EntryId::cuInit) register_exit_handler();
+  return started;
+}
+
+void leave_process() noexcept {
+  if (g_mode.load(std::memory_order_acquire) != Mode::kActive || !is_owner()) return;
+  if (g_left.exchange(true, std::memory_order_acq_rel)) return;
+  const ErrnoKeeper keeper;
+  const CUresult result = runtime::flush_at_exit();
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
+    runtime::warn("work that was queued at process exit failed with CUDA error %d", result);
+  }
+  g_mode.store(Mode::kPassive, std::memory_order_relaxed);
+  profiler::write_exit_report();
+}
+
+CUresult CUDAAPI DoorHooks::cuInit(unsigned int flags) noexcept {
+  const CUresult result = runtime::real.cuInit(flags);
+  if (result == CUDA_SUCCESS && !g_exit_registered.exchange(true, std::memory_order_relaxed)) {
+    register_exit_handler();
+  }
+  return result;
+}
+
+}  // namespace shim
+
+extern "C" {
+
+[[gnu::visibility("default")]] void _exit(int status) {
+  shim::end_process(status);
+}
+[[gnu::visibility("default")]] void _Exit(int status) noexcept {
+  shim::end_process(status);
+}
+
+}  // extern "C"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every lint script must pass on a small sound tree and find each fault planted in it."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = TOP / "tools"
+
+
+def run(*command, **environment):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
+    return done.returncode, done.stdout + done.stderr
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.root = pathlib.Path(self.directory.name)
+
+    def put(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+class Includes(Tree):
+    def setUp(self):
+        super().setUp()
+        self.put("runtime/entry.h", "#include <cuda.h>\n")
+        self.put("runtime/driver_entries.def", "")
+        self.put("graphs/replay.cpp", '#include "runtime/entry.h"\n')
+        self.put("profiler/stats.h", '#include "runtime/entry.h"\n')
+        self.put("shim/hook.cpp", '#include "graphs/replay.cpp"\n#include "profiler/stats.h"\n')
+        self.put("tools/softgpu/a.h", '#include "tools/softgpu/b.h"\n#include "runtime/driver_entries.def"\n')
+        self.put("tools/softgpu/b.h", "#include <zstd.h>\n")
+        self.put("tests/unit/t.cpp", '#include "tools/softgpu/a.h"\n#include "shim/hook.cpp"\n')
+
+    def check(self):
+        return run(sys.executable, TOOLS / "check_includes.py", "--root", self.root)
+
+    def expect_fault(self, name, include, message):
+        self.put(name, include + "\n")
+        code, output = self.check()
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+        self.assertIn("1 faults", output)
+
+    def test_sound_tree_passes(self):
+        code, output = self.check()
+        self.assertEqual(code, 0, output)
+        self.assertIn("8 files", output)
+
+    def test_upward_include_is_found(self):
+        self.expect_fault("runtime/bad.h", '#include "graphs/replay.cpp"', "runtime must not include")
+
+    def test_sideways_include_is_found(self):
+        self.expect_fault("graphs/bad.h", '#  include "profiler/stats.h"', "graphs must not include")
+
+    def test_softgpu_must_not_share_shim_code(self):
+        self.expect_fault("tools/softgpu/c.h", '#include "runtime/entry.h"', "tools/softgpu must not include")
+
+    def test_library_must_not_use_softgpu(self):
+        self.expect_fault("shim/bad.h", '#include "tools/softgpu/b.h"', "shim must not include")
+
+    def test_dot_dot_is_found(self):
+        self.expect_fault("graphs/bad.h", '#include "../runtime/entry.h"', "not a path from the root")
+
+    def test_path_from_the_folder_is_found(self):
+        self.expect_fault("graphs/bad.h", '#include "replay.cpp"', "does not exist under the root")
+
+    def test_project_file_in_angles_is_found(self):
+        self.expect_fault("graphs/bad.h", "#include <runtime/entry.h>", "use quotes")
+
+    def test_heavy_library_in_the_preload_library_is_found(self):
+        self.expect_fault("graphs/bad.h", "#include <iostream>", "no place in the preload library")
+
+    def test_cycle_is_found(self):
+        self.put("runtime/x.h", '#include "runtime/y.h"\n')
+        self.expect_fault("runtime/y.h", '#include "runtime/x.h"', "include cycle: runtime/x.h -> runtime/y.h -> runtime/x.h")
+
+    def test_folder_without_a_rule_is_found(self):
+        self.expect_fault("tools/new/a.h", '#include "runtime/entry.h"', "without a rule")
+
+
+class DriverEntries(Tree):
+    ROWS = {
+        "cuCtxSynchronize": ("observe-all", "-", "ORD: FLUSH-ALL, forward.", "2000, , ObserveAll, FlushAll, None"),
+        "cuEventRecord": ("stream-ordered", "1", "ORD: FLUSH(stream), forward.",
+                          "2000, , StreamOrdered, FlushStream, Arg1"),
+        "cuInit": ("pass", "-", "NONE: forward.", "2000, , Pass, Pass, None"),
+    }
+
+    def check(self, table_edit=lambda text: text, tsv_edit=lambda text: text):
+        table = "".join(f"DRIVER_ENTRY({name}, {name}, {row[3]})\n" for name, row in self.ROWS.items())
+        tsv = "symbol\tclass\tstream\trule\n" + "".join(
+            "\t".join((name, *row[:3])) + "\n" for name, row in self.ROWS.items())
+        return run(sys.executable, TOOLS / "check_driver_entries.py",
+                   "--table", self.put("t.def", table_edit(table)), "--tsv", self.put("t.tsv", tsv_edit(tsv)))
+
+    def expect_fault(self, old, new, message, in_tsv=False):
+        def edit(text):
+            self.assertIn(old, text)
+            return text.replace(old, new, 1)
+        code, output = self.check(**{"tsv_edit" if in_tsv else "table_edit": edit})
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_agreement_passes(self):
+        self.assertEqual(self.check(), (0, "3 rows agree\n"))
+
+    def test_stronger_rule_passes(self):
+        self.assertEqual(self.check(lambda text: text.replace("FlushStream", "FlushAll"))[0], 0)
+
+    def test_weaker_rule_is_found(self):
+        self.expect_fault("FlushAll", "FlushStream", "rule FlushStream, the tsv asks for FlushAll")
+
+    def test_flush_where_none_is_asked_is_found(self):
+        self.expect_fault("Pass, Pass", "Pass, FlushAll", "cuInit: rule FlushAll, the tsv asks for Pass")
+
+    def test_missing_flush_is_found(self):
+        self.expect_fault("FlushStream", "Pass", "rule Pass, the tsv asks for FlushStream")
+
+    def test_wrong_class_is_found(self):
+        self.expect_fault("StreamOrdered", "ObserveAll", "class ObserveAll")
+
+    def test_wrong_stream_is_found(self):
+        self.expect_fault("Arg1", "Arg0", "stream Arg0")
+
+    def test_missing_row_is_found(self):
+        self.expect_fault("DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n", "", "in the tsv, not in the table")
+
+    def test_extra_row_is_found(self):
+        self.expect_fault("cuInit\tpass\t-\tNONE: forward.\n", "", "in the table, not in the tsv", in_tsv=True)
+
+    def test_double_row_is_found(self):
+        row = "DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n"
+        self.expect_fault(row, row + row, "appears twice")
+
+    def test_unsorted_rows_are_found(self):
+        self.expect_fault("DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None)\n"
+                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1)\n",
+                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1)\n"
+                          "DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None)\n",
+                          "not sorted")
+
+    def test_malformed_row_is_found(self):
+        self.expect_fault("2000, , Pass, Pass, None)", "2000, Pass, Pass, None)", "not a row of seven columns")
+
+
+class Exports(Tree):
+    """Builds real shared libraries: what nm and readelf print is part of what is tested."""
+    MAP = "T_1.0 { global: cuInit; cuCtxSynchronize; dlsym; cajeta_*; local: *; };\n"
+    CODE = "int cuInit(void){return 0;} int cuCtxSynchronize(void){return 0;}\n"
+
+    def setUp(self):
+        super().setUp()
+        self.table = self.put("t.def", "DRIVER_ENTRY(cuCtxSynchronize, a, 1, , P, P, N)\nDRIVER_ENTRY(cuInit, a, 1, , P, P, N)\n")
+        self.map = self.put("exports.map", self.MAP)
+
+    def build(self, name, code, *link):
+        source = self.put("source.c", code)
+        library = self.root / name
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, *link], check=True)
+        return library
+
+    def shim(self, code, *link, version_script=None):
+        script = self.put("link.map", version_script or self.MAP)
+        library = self.build("libcajeta_xpu.so", code, f"-Wl,--version-script={script}", *link)
+        return run(sys.executable, TOOLS / "check_exports.py", "--table", self.table, "--map", self.map, "--shim", library)
+
+    def softgpu(self, code, *link):
+        library = self.build("libcuda.so.1", code, *link)
+        return run(sys.executable, TOOLS / "check_exports.py", "--table", self.table, "--softgpu", library)
+
+    def expect_fault(self, result, message):
+        self.assertEqual(result[0], 1, result[1])
+        self.assertIn(message, result[1])
+        self.assertIn("1 faults", result[1])
+
+    DLSYM = "void* dlsym(void* h, const char* n){return h ? h : (void*)n;} int cajeta_xpu_version(void){return 1;}\n"
+
+    def test_exact_exports_pass(self):
+        code, output = self.shim(self.CODE + self.DLSYM)
+        self.assertEqual(code, 0, output)
+
+    def test_missing_row_is_found(self):
+        self.expect_fault(self.shim("int cuInit(void){return 0;}\n" + self.DLSYM), "does not export cuCtxSynchronize")
+
+    def test_missing_door_is_found(self):
+        self.expect_fault(self.shim(self.CODE), "does not export dlsym")
+
+    def test_leaked_symbol_is_found(self):
+        loose = self.MAP.replace("cuInit;", "cuInit; leaked;")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM + "int leaked;\n", version_script=loose), "exports leaked")
+
+    def test_wide_pattern_in_the_map_is_found(self):
+        self.map.write_text(self.MAP.replace("cuInit;", "cuInit; _Z*;"), encoding="utf-8")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM), "the pattern _Z*")
+
+    def test_foreign_library_is_found(self):
+        self.build("libforeign.so", "int foreign(void){return 0;}\n", "-Wl,-soname,libforeign.so.3")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM, "-Wl,--no-as-needed", str(self.root / "libforeign.so")),
+                          "needs libforeign.so.3")
+
+    def test_softgpu_exact_exports_pass(self):
+        code, output = self.softgpu(self.CODE, "-Wl,-soname,libcuda.so.1")
+        self.assertEqual(code, 0, output)
+
+    def test_softgpu_extra_export_is_found(self):
+        self.expect_fault(self.softgpu(self.CODE + "int extra;\n", "-Wl,-soname,libcuda.so.1"), "exports extra")
+
+    def test_softgpu_wrong_soname_is_found(self):
+        self.expect_fault(self.softgpu(self.CODE, "-Wl,-soname,libcuda.so.2"), "soname")
+
+
+class Format(Tree):
+    def check(self):
+        self.put(".clang-format", (TOP / ".clang-format").read_text(encoding="utf-8"))
+        return run("sh", TOOLS / "format.sh", "--check", FORMAT_ROOT=str(self.root))[0]
+
+    def test_formatted_tree_passes(self):
+        self.put("runtime/a.cpp", "int f() {\n  return 1;\n}\n")
+        self.assertEqual(self.check(), 0)
+
+    def test_unformatted_file_is_found(self):
+        for name in ("runtime/a.cpp", "tools/deep/a.h", "tests/programs/a.cu"):
+            path = self.put(name, "int  f( ) {return 1;}\n")
+            self.assertNotEqual(self.check(), 0, name)
+            path.unlink()
+
+    def test_tables_are_left_alone(self):
+        self.put("runtime/a.def", "ROW( a,   b )\n")
+        self.assertEqual(self.check(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

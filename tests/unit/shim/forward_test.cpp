@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the table as a wrapper applies them, with doubles for the driver, the queues and the
+// profile.
+#include <string>
+#include <vector>
+
+#include "shim/thunk.h"
+#include "tests/unit/catch.h"
+
+namespace {
+
+using shim::EntryId;
+
+struct Event {
+  std::string what;
+  const void* handle = nullptr;
+  bool per_thread = false;
+  EntryId why{};
+};
+std::vector<Event> g_events;
+CUresult g_flush_result = CUDA_SUCCESS;
+CUresult g_driver_result = CUDA_SUCCESS;
+bool g_may_wake = false;
+
+CUresult note(const char* what, const void* handle, bool per_thread, EntryId why) {
+  g_events.push_back({what, handle, per_thread, why});
+  errno = EIO;  // a flush may do anything to errno
+  return g_flush_result;
+}
+
+std::vector<std::string> happened() {
+  std::vector<std::string> names;
+  for (const Event& event : g_events) names.push_back(event.what);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+CUstream stream_at(std::uintptr_t value) {
+  return reinterpret_cast<CUstream>(value);
+}
+
+CUresult CUDAAPI copy_async(CUdeviceptr, const void*, size_t, CUstream) {
+  g_events.push_back({"driver", nullptr, false, {}});
+  return g_driver_result;
+}
+CUresult CUDAAPI copy_now(CUdeviceptr, const void*, size_t) {
+  g_events.push_back({"driver", nullptr, false, {}});
+  return g_driver_result;
+}
+CUresult CUDAAPI name_device(char*, int, CUdevice) {
+  g_events.push_back({"driver", nullptr, false, {}});
+  return g_driver_result;
+}
+CUresult CUDAAPI query_event(CUevent) {
+  g_events.push_back({"driver", nullptr, false, {}});
+  return g_driver_result;
+}
+CUresult CUDAAPI synchronize(CUcontext) {
+  g_events.push_back({"driver", nullptr, false, {}});
+  return g_driver_result;
+}
+
+// A fresh state per test: active, something queued, profile off.
+struct Setting {
+  Setting() {
+    runtime::real.cuMemcpyHtoDAsync_v2.set(copy_async);
+    runtime::real.cuMemcpyHtoDAsync_v2_ptsz.set(copy_async);
+    runtime::real.cuMemcpyHtoD_v2.set(copy_now);
+    runtime::real.cuDeviceGetName.set(name_device);
+    runtime::real.cuEventQuery.set(query_event);
+    runtime::real.cuCtxSynchronize_v2.set(synchronize);
+    g_events.clear();
+    g_flush_result = g_driver_result = CUDA_SUCCESS;
+    g_may_wake = false;
+    shim::g_mode.store(shim::Mode::kActive);
+    runtime::g_nonempty_queues.store(1);
+    profiler::g_profile_enabled.store(false);
+  }
+};
+
+CUresult copy(std::uintptr_t stream) {
+  return shim::Thunk<EntryId::cuMemcpyHtoDAsync_v2>::call(0, nullptr, 0, stream_at(stream));
+}
+
+}  // namespace
+
+namespace runtime {
+constinit std::atomic<std::uint32_t> g_nonempty_queues{0};
+CUresult flush_stream(CUstream stream, bool per_thread, EntryId why) noexcept {
+  return note("stream", stream, per_thread, why);
+}
+CUresult flush_legacy(EntryId why) noexcept {
+  return note("legacy", nullptr, false, why);
+}
+CUresult flush_context(CUcontext context, EntryId why) noexcept {
+  return note("context", context, false, why);
+}
+CUresult flush_all(EntryId why) noexcept {
+  return note("all", nullptr, false, why);
+}
+}  // namespace runtime
+
+namespace shim {
+constinit std::atomic<Mode> g_mode{Mode::kAsleep};
+bool wake(EntryId) noexcept {
+  if (g_may_wake) g_mode.store(Mode::kActive);
+  return g_may_wake;
+}
+}  // namespace shim
+
+namespace profiler {
+constinit std::atomic<bool> g_profile_enabled{false};
+void CallStats::record(EntryId id, std::uint64_t start, std::uint64_t end, bool flushed) noexcept {
+  g_events.push_back({flushed ? "recorded with flush" : "recorded", nullptr, start > end, id});
+}
+}  // namespace profiler
+
+TEST_CASE("A stream-ordered call submits what its stream must run behind", "[shim]") {
+  Setting setting;
+  CHECK(copy(0x1230) == CUDA_SUCCESS);
+  REQUIRE(happened() == Names{"stream", "driver"});
+  CHECK(g_events[0].handle == stream_at(0x1230));
+  CHECK(g_events[0].why == EntryId::cuMemcpyHtoDAsync_v2);
+  CHECK_FALSE(g_events[0].per_thread);
+  shim::Thunk<EntryId::cuMemcpyHtoDAsync_v2_ptsz>::call(0, nullptr, 0, nullptr);
+  CHECK(g_events[2].per_thread);
+}
+
+TEST_CASE("With nothing queued the driver is called and nothing else", "[shim]") {
+  Setting setting;
+  runtime::g_nonempty_queues.store(0);
+  copy(0x1230);
+  shim::Thunk<EntryId::cuMemcpyHtoD_v2>::call(0, nullptr, 0);
+  CHECK(happened() == Names{"driver", "driver"});
+}
+
+TEST_CASE("A synchronous copy submits everything", "[shim]") {
+  Setting setting;
+  shim::Thunk<EntryId::cuMemcpyHtoD_v2>::call(0, nullptr, 0);
+  CHECK(happened() == Names{"all", "driver"});
+}
+
+TEST_CASE("A context rule takes the context argument where there is one", "[shim]") {
+  Setting setting;
+  auto context = reinterpret_cast<CUcontext>(std::uintptr_t{0x77});
+  shim::forward_with_rule<EntryId::cuCtxSynchronize_v2>(context);
+  REQUIRE(happened() == Names{"context", "driver"});
+  CHECK(g_events[0].handle == context);
+  CHECK(shim::context_of(1, 2) == nullptr);
+  CHECK(shim::context_of() == nullptr);
+}
+
+TEST_CASE("The driver's failure comes first, else that of the submitted work", "[shim]") {
+  Setting setting;
+  g_flush_result = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(copy(1) == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(happened() == Names{"stream", "driver"});
+  g_driver_result = CUDA_ERROR_INVALID_VALUE;
+  CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
+  g_flush_result = CUDA_SUCCESS;
+  CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("A flush leaves errno as it was", "[shim]") {
+  Setting setting;
+  errno = EDOM;
+  copy(1);
+  CHECK(errno == EDOM);
+}
+
+TEST_CASE("A passive shim forwards", "[shim]") {
+  Setting setting;
+  for (shim::Mode mode : {shim::Mode::kAsleep, shim::Mode::kStarting, shim::Mode::kPassive}) {
+    shim::g_mode.store(mode);
+    copy(1);
+  }
+  shim::g_mode.store(shim::Mode::kActive);
+  {
+    runtime::ReentryGuard inside;
+    copy(1);
+  }
+  CHECK(happened() == Names{"driver", "driver", "driver", "driver"});
+  copy(1);
+  CHECK(happened().size() == 6);
+}
+
+TEST_CASE("The first call wakes the shim and is handled by it", "[shim]") {
+  Setting setting;
+  shim::g_mode.store(shim::Mode::kAsleep);
+  g_may_wake = true;
+  copy(1);
+  CHECK(happened() == Names{"stream", "driver"});
+}
+
+TEST_CASE("The profile records calls that observe, and says which flushed", "[shim]") {
+  Setting setting;
+  profiler::g_profile_enabled.store(true);
+  copy(1);
+  CHECK(happened() == Names{"stream", "driver", "recorded with flush"});
+  runtime::g_nonempty_queues.store(0);
+  g_events.clear();
+  copy(1);
+  CHECK(happened() == Names{"driver", "recorded"});
+  g_events.clear();
+  shim::forward_with_rule<EntryId::cuEventQuery>(nullptr);
+  CHECK(happened() == Names{"driver", "recorded"});
+  CHECK_FALSE(g_events[1].per_thread);  // start <= end
+  g_events.clear();
+  shim::Thunk<EntryId::cuDeviceGetName>::call(nullptr, 0, 0);
+  CHECK(happened() == Names{"driver"});
+}
+
+TEST_CASE("The stream argument is found in every form, null pointers included", "[shim]") {
+  CUlaunchConfig config{};
+  config.hStream = stream_at(0x55);
+  const CUlaunchConfig* pointer = &config;
+  CUfunction function = nullptr;
+  void** none = nullptr;
+  CHECK(shim::stream_of<EntryId::cuLaunchKernelEx>(pointer, function, none, none) ==
+        stream_at(0x55));
+  pointer = nullptr;
+  CHECK(shim::stream_of<EntryId::cuLaunchKernelEx>(pointer, function, none, none) == nullptr);
+  CUDA_LAUNCH_PARAMS list[2]{};
+  list[0].hStream = stream_at(0x66);
+  CUDA_LAUNCH_PARAMS* launches = list;
+  constexpr EntryId kMulti = EntryId::cuLaunchCooperativeKernelMultiDevice;
+  CHECK(shim::stream_of<kMulti>(launches, 2u, 0u) == stream_at(0x66));
+  CHECK(shim::stream_of<kMulti>(launches, 0u, 0u) == nullptr);
+  launches = nullptr;
+  CHECK(shim::stream_of<kMulti>(launches, 2u, 0u) == nullptr);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  params.hUploadStream = stream_at(0x88);
+  CUDA_GRAPH_INSTANTIATE_PARAMS* instantiate = &params;
+  CUgraphExec* exec = nullptr;
+  CUgraph graph = nullptr;
+  constexpr EntryId kInstantiate = EntryId::cuGraphInstantiateWithParams;
+  CHECK(shim::stream_of<kInstantiate>(exec, graph, instantiate) == stream_at(0x88));
+  instantiate = nullptr;
+  CHECK(shim::stream_of<kInstantiate>(exec, graph, instantiate) == nullptr);
+}
