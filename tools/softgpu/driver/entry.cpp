@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prologue and epilogue of a call, and the table of entries. The slow parts run only when counters,
+// a cost profile or random order ask for them.
+
+#include "tools/softgpu/driver/entry.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <new>
+
+#include "tools/softgpu/driver/costs.h"
+#include "tools/softgpu/driver/counters.h"
+#include "tools/softgpu/driver/engine_core.h"
+#include "tools/softgpu/driver/host_function.h"
+#include "tools/softgpu/driver/options.h"
+
+namespace softgpu {
+
+constexpr EntryRow kEntryTable[kEntryCount] = {
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
+  {#symbol, #api, since, #flavour},
+#include "runtime/driver_entries.def"
+#undef DRIVER_ENTRY
+};
+
+namespace {
+
+struct Watchers {
+  bool counters = false;
+  bool costs = false;
+  bool progress = false;
+};
+
+thread_local std::uint64_t t_node_cost_ns = 0;
+thread_local EntryId t_entry{};
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+const Watchers& watchers() {
+  static const Watchers* const chosen = [] {
+    auto* const watchers = new Watchers();
+    watchers->counters = start_counters();
+    watchers->costs = options().costs != CostProfile::kNone;
+    watchers->progress = options().order == Order::kRandom;
+    Call::watched.store(watchers->counters || watchers->costs || watchers->progress,
+                        std::memory_order_relaxed);
+    return watchers;
+  }();
+  return *chosen;
+}
+
+}  // namespace
+
+std::atomic<bool> Call::watched{true};
+
+void Call::begin(EntryId id) {
+  const Watchers& watch = watchers();
+  if (watch.counters) count_call(id);
+  if (watch.progress && is_initialized() && !is_in_host_function()) {
+    DriverLock lock;
+    Engine::get().make_random_progress();
+  }
+  if (watch.costs) {
+    is_watched_ = true;
+    t_entry = id;
+    t_node_cost_ns = 0;
+    start_ns_ = now_ns();
+  }
+}
+
+void Call::end() {
+  const std::uint64_t until = start_ns_ + cost_of(t_entry).call_ns + t_node_cost_ns;
+  while (now_ns() < until) {
+  }
+}
+
+void charge_nodes(std::size_t nodes) {
+  if (!Call::watched.load(std::memory_order_relaxed) || !watchers().costs) return;
+  t_node_cost_ns +=
+      static_cast<std::uint64_t>(static_cast<double>(nodes) * cost_of(t_entry).node_ns);
+}
+
+CUresult Call::refusal() {
+  if (!is_initialized()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (is_in_host_function()) return CUDA_ERROR_NOT_PERMITTED;
+  return CUDA_SUCCESS;
+}
+
+CUresult result_of_exception() noexcept {
+  try {
+    throw;
+  } catch (const DriverError& error) {
+    return error.code;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+}  // namespace softgpu
+
+// What a stub of entry_stubs.cpp does: `index` is its row.
+extern "C" __attribute__((visibility("hidden"))) int softgpu_not_implemented(
+    unsigned index) noexcept {
+  using namespace softgpu;
+  static std::atomic<bool> is_reported[kEntryCount];
+  Call prologue(static_cast<EntryId>(index));
+  if (!is_reported[index].exchange(true)) {
+    char line[160];
+    const int length = std::snprintf(line, sizeof line, "softgpu: %s is not implemented\n",
+                                     kEntryTable[index].symbol);
+    if (write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) {
+      // Nobody to tell.
+    }
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}

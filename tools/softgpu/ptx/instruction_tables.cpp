@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/softgpu/ptx/instruction_tables.h"
+
+#include <initializer_list>
+
+namespace softgpu::ptx {
+namespace {
+
+constexpr TypeSet set_of(std::initializer_list<Type> types) {
+  TypeSet set = 0;
+  for (Type type : types) set |= 1u << static_cast<unsigned>(type);
+  return set;
+}
+
+constexpr TypeSet kInt32 = set_of({Type::kU32, Type::kS32});
+constexpr TypeSet kInt = kInt32 | set_of({Type::kU16, Type::kS16, Type::kU64, Type::kS64});
+constexpr TypeSet kSigned = set_of({Type::kS16, Type::kS32, Type::kS64});
+constexpr TypeSet kInt8 = set_of({Type::kU8, Type::kS8});
+constexpr TypeSet kInt32And64 = kInt32 | set_of({Type::kU64, Type::kS64});
+constexpr TypeSet kBits32And64 = set_of({Type::kB32, Type::kB64});
+constexpr TypeSet kBits = kBits32And64 | set_of({Type::kB16});
+constexpr TypeSet kPredicate = set_of({Type::kPred});
+constexpr TypeSet kSingle = set_of({Type::kF32});
+constexpr TypeSet kFloat = set_of({Type::kF32, Type::kF64});
+constexpr TypeSet kHalf = set_of({Type::kF16, Type::kF16x2, Type::kBf16, Type::kBf16x2});
+constexpr TypeSet kInt16x2 = set_of({Type::kU16x2, Type::kS16x2});
+constexpr TypeSet kMemory = kInt8 | set_of({Type::kB8}) | kInt | kBits | kFloat;
+constexpr TypeSet kNarrow = set_of({Type::kE4m3x2, Type::kE5m2x2, Type::kTf32});
+
+constexpr std::uint32_t kMemorySuffixes = kSpace | kOrder | kScope | kCache | kVector;
+constexpr std::uint32_t kAtomSuffixes = kSpace | kOrder | kScope | kAtomOp | kVector | kNoFtz;
+constexpr std::uint32_t kArithmetic = kRound | kFtz | kSat;
+constexpr TypeSet kAtomTypes = kInt32And64 | kBits | kFloat | kHalf;
+
+// Keyed by the opcode, or by the opcode and the words that select another instruction
+// ("bar.warp.sync").
+
+template <typename E>
+constexpr Meaning meaning(std::uint32_t type, E value) {
+  return {type, static_cast<std::uint8_t>(value)};
+}
+
+}  // namespace
+
+const std::unordered_map<std::string_view, Meanings>& suffix_table() {
+  using enum Compare;
+  static const std::unordered_map<std::string_view, Meanings> table = {
+      {"rn", {meaning(kRound, Rounding::kRn)}},
+      {"rz", {meaning(kRound, Rounding::kRz)}},
+      {"rm", {meaning(kRound, Rounding::kRm)}},
+      {"rp", {meaning(kRound, Rounding::kRp)}},
+      {"rna", {meaning(kIntRound, Rounding::kRna)}},
+      {"rni", {meaning(kIntRound, Rounding::kRni)}},
+      {"rzi", {meaning(kIntRound, Rounding::kRzi)}},
+      {"rmi", {meaning(kIntRound, Rounding::kRmi)}},
+      {"rpi", {meaning(kIntRound, Rounding::kRpi)}},
+      {"ftz", {meaning(kFtz, 1)}},
+      {"sat", {meaning(kSat, 1)}},
+      {"satfinite", {meaning(kSatfinite, 1)}},
+      {"approx", {meaning(kApprox, 1)}},
+      {"full", {meaning(kFull, 1)}},
+      {"lo", {meaning(kMulMode, MulMode::kLo), meaning(kCompare, kLt)}},
+      {"hi", {meaning(kMulMode, MulMode::kHi), meaning(kCompare, kGt)}},
+      {"wide", {meaning(kMulMode, MulMode::kWide)}},
+      {"eq", {meaning(kCompare, kEq)}},
+      {"ne", {meaning(kCompare, kNe)}},
+      {"lt", {meaning(kCompare, kLt)}},
+      {"le", {meaning(kCompare, kLe)}},
+      {"gt", {meaning(kCompare, kGt)}},
+      {"ge", {meaning(kCompare, kGe)}},
+      {"ls", {meaning(kCompare, kLe)}},
+      {"hs", {meaning(kCompare, kGe)}},
+      {"equ", {meaning(kCompare, kEqu)}},
+      {"neu", {meaning(kCompare, kNeu)}},
+      {"ltu", {meaning(kCompare, kLtu)}},
+      {"leu", {meaning(kCompare, kLeu)}},
+      {"gtu", {meaning(kCompare, kGtu)}},
+      {"geu", {meaning(kCompare, kGeu)}},
+      {"num", {meaning(kCompare, kNum)}},
+      {"nan", {meaning(kCompare, kNan)}},
+      {"and",
+       {meaning(kBoolean, Boolean::kAnd), meaning(kAtomOp, AtomOp::kAnd),
+        meaning(kBarrierOp, BarrierOp::kAnd)}},
+      {"or",
+       {meaning(kBoolean, Boolean::kOr), meaning(kAtomOp, AtomOp::kOr),
+        meaning(kBarrierOp, BarrierOp::kOr)}},
+      {"xor", {meaning(kBoolean, Boolean::kXor), meaning(kAtomOp, AtomOp::kXor)}},
+      {"popc", {meaning(kBarrierOp, BarrierOp::kPopc)}},
+      {"add", {meaning(kAtomOp, AtomOp::kAdd)}},
+      {"min", {meaning(kAtomOp, AtomOp::kMin)}},
+      {"max", {meaning(kAtomOp, AtomOp::kMax)}},
+      {"exch", {meaning(kAtomOp, AtomOp::kExch)}},
+      {"cas", {meaning(kAtomOp, AtomOp::kCas)}},
+      {"inc", {meaning(kAtomOp, AtomOp::kInc)}},
+      {"dec", {meaning(kAtomOp, AtomOp::kDec)}},
+      {"noftz", {meaning(kNoFtz, 1)}},
+      {"global", {meaning(kSpace, Space::kGlobal)}},
+      {"shared", {meaning(kSpace, Space::kShared)}},
+      {"shared::cta", {meaning(kSpace, Space::kShared)}},
+      {"shared::cluster", {meaning(kSpace, Space::kShared)}},
+      {"local", {meaning(kSpace, Space::kLocal)}},
+      {"const", {meaning(kSpace, Space::kConst)}},
+      {"param", {meaning(kSpace, Space::kParam)}},
+      {"param::entry", {meaning(kSpace, Space::kParam)}},
+      {"param::func", {meaning(kSpace, Space::kParam)}},
+      {"weak", {meaning(kOrder, Order::kWeak)}},
+      {"volatile", {meaning(kOrder, Order::kVolatile)}},
+      {"relaxed", {meaning(kOrder, Order::kRelaxed)}},
+      {"acquire", {meaning(kOrder, Order::kAcquire)}},
+      {"release", {meaning(kOrder, Order::kRelease)}},
+      {"acq_rel", {meaning(kOrder, Order::kAcqRel)}},
+      {"sc", {meaning(kOrder, Order::kSc)}},
+      {"cta", {meaning(kScope, Scope::kCta)}},
+      {"cluster", {meaning(kScope, Scope::kCluster)}},
+      {"gpu", {meaning(kScope, Scope::kGpu)}},
+      {"gl", {meaning(kScope, Scope::kGpu)}},
+      {"sys", {meaning(kScope, Scope::kSys)}},
+      {"ca", {meaning(kCache, 0)}},
+      {"cg", {meaning(kCache, 0)}},
+      {"cs", {meaning(kCache, 0)}},
+      {"lu", {meaning(kCache, 0)}},
+      {"cv", {meaning(kCache, 0)}},
+      {"wb", {meaning(kCache, 0)}},
+      {"wt", {meaning(kCache, 0)}},
+      {"nc", {meaning(kCache, 0)}},
+      {"mmio", {meaning(kCache, 0)}},
+      {"v2", {meaning(kVector, 2)}},
+      {"v4", {meaning(kVector, 4)}},
+      {"v8", {meaning(kVector, 8)}},
+      {"up", {meaning(kShuffle, ShuffleMode::kUp)}},
+      {"down", {meaning(kShuffle, ShuffleMode::kDown)}},
+      {"bfly", {meaning(kShuffle, ShuffleMode::kBfly)}},
+      {"idx", {meaning(kShuffle, ShuffleMode::kIdx)}},
+      {"all", {meaning(kVote, VoteMode::kAll)}},
+      {"any", {meaning(kVote, VoteMode::kAny)}},
+      {"uni", {meaning(kVote, VoteMode::kUni), meaning(kUniform, 1)}},
+      {"ballot", {meaning(kVote, VoteMode::kBallot)}},
+      {"f4e", {meaning(kPrmt, PrmtMode::kF4e)}},
+      {"b4e", {meaning(kPrmt, PrmtMode::kB4e)}},
+      {"rc8", {meaning(kPrmt, PrmtMode::kRc8)}},
+      {"ecl", {meaning(kPrmt, PrmtMode::kEcl)}},
+      {"ecr", {meaning(kPrmt, PrmtMode::kEcr)}},
+      {"rc16", {meaning(kPrmt, PrmtMode::kRc16)}},
+      {"finite", {meaning(kTestp, Testp::kFinite)}},
+      {"infinite", {meaning(kTestp, Testp::kInfinite)}},
+      {"number", {meaning(kTestp, Testp::kNumber)}},
+      {"notanumber", {meaning(kTestp, Testp::kNotANumber)}},
+      {"normal", {meaning(kTestp, Testp::kNormal)}},
+      {"subnormal", {meaning(kTestp, Testp::kSubnormal)}},
+      {"clamp", {meaning(kClamp, 0)}},
+      {"wrap", {meaning(kClamp, 1)}},
+      {"l", {meaning(kShift, 1)}},
+      {"r", {meaning(kShift, 0)}},
+      {"shiftamt", {meaning(kShiftamt, 1)}},
+      {"cc", {meaning(kCarry, 1)}},
+      {"to", {meaning(kTo, 1)}},
+      {"sync", {meaning(kSync, 1)}},
+      {"aligned", {meaning(kAligned, 1)}},
+      {"NaN", {meaning(kNanMode, 1)}},
+      {"xorsign", {meaning(kAbsolute, 1)}},
+      {"abs", {meaning(kAbsolute, 1)}},
+      {"relu", {meaning(kRelu, 1)}},
+  };
+  return table;
+}
+
+const std::unordered_map<std::string_view, Family>& family_table() {
+  static const std::unordered_map<std::string_view, Family> table = {
+      {"abs", {Opcode::kAbs, "da", kFtz, 0, kSigned | kFloat | kHalf}},
+      {"neg", {Opcode::kNeg, "da", kFtz, 0, kSigned | kFloat | kHalf}},
+      {"add", {Opcode::kAdd, "daa", kArithmetic | kCarry, 0, kInt | kFloat | kHalf | kInt16x2}},
+      {"sub", {Opcode::kSub, "daa", kArithmetic | kCarry, 0, kInt | kFloat | kHalf}},
+      {"addc", {Opcode::kAdd, "daa", kCarry, 0, kInt32And64}},
+      {"subc", {Opcode::kSub, "daa", kCarry, 0, kInt32And64}},
+      {"vadd", {Opcode::kAdd, "daa", kAtomOp, 0, kInt32, kInt32}},
+      {"vsub", {Opcode::kSub, "daa", kAtomOp, 0, kInt32, kInt32}},
+      {"mul", {Opcode::kMul, "daa", kArithmetic | kMulMode, 0, kInt | kFloat | kHalf}},
+      {"mad", {Opcode::kMad, "daaa", kArithmetic | kMulMode | kCarry, 0, kInt | kFloat}},
+      {"madc", {Opcode::kMad, "daaa", kMulMode | kCarry, kMulMode, kInt32And64}},
+      {"mul24", {Opcode::kMul24, "daa", kMulMode, kMulMode, kInt32}},
+      {"mad24", {Opcode::kMad24, "daaa", kMulMode | kSat, kMulMode, kInt32}},
+      {"fma", {Opcode::kFma, "daaa", kArithmetic | kRelu, kRound, kFloat | kHalf}},
+      {"div", {Opcode::kDiv, "daa", kRound | kFtz | kApprox | kFull, 0, kInt | kFloat}},
+      {"rem", {Opcode::kRem, "daa", 0, 0, kInt}},
+      {"min",
+       {Opcode::kMin, "daa", kFtz | kNanMode | kAbsolute | kRelu, 0,
+        kInt | kFloat | kHalf | kInt16x2}},
+      {"max",
+       {Opcode::kMax, "daa", kFtz | kNanMode | kAbsolute | kRelu, 0,
+        kInt | kFloat | kHalf | kInt16x2}},
+      {"sad", {Opcode::kSad, "daaa", 0, 0, kInt}},
+      {"popc", {Opcode::kPopc, "Da", 0, 0, kBits32And64}},
+      {"clz", {Opcode::kClz, "Da", 0, 0, kBits32And64}},
+      {"bfind", {Opcode::kBfind, "Da", kShiftamt, 0, kInt32And64}},
+      {"fns", {Opcode::kFns, "daau", 0, 0, set_of({Type::kB32})}},
+      {"brev", {Opcode::kBrev, "da", 0, 0, kBits32And64}},
+      {"bfe", {Opcode::kBfe, "dauu", 0, 0, kInt32And64}},
+      {"bfi", {Opcode::kBfi, "daauu", 0, 0, kBits32And64}},
+      {"bmsk", {Opcode::kBmsk, "duu", kClamp, kClamp, set_of({Type::kB32})}},
+      {"szext", {Opcode::kSzext, "dau", kClamp, kClamp, kInt32}},
+      {"dp4a", {Opcode::kDp4a, "dasu", 0, 0, kInt32, kInt32}},
+      {"dp2a", {Opcode::kDp2a, "dasu", kMulMode, kMulMode, kInt32, kInt32}},
+      {"shl", {Opcode::kShl, "dau", 0, 0, kBits}},
+      {"shr", {Opcode::kShr, "dau", 0, 0, kInt | kBits}},
+      {"shf", {Opcode::kShf, "dauu", kShift | kClamp, kShift | kClamp, set_of({Type::kB32})}},
+      {"and", {Opcode::kAnd, "daa", 0, 0, kBits | kPredicate}},
+      {"or", {Opcode::kOr, "daa", 0, 0, kBits | kPredicate}},
+      {"xor", {Opcode::kXor, "daa", 0, 0, kBits | kPredicate}},
+      {"not", {Opcode::kNot, "da", 0, 0, kBits | kPredicate}},
+      {"cnot", {Opcode::kCnot, "da", 0, 0, kBits}},
+      {"lop3", {Opcode::kLop3, "daaau", kBoolean, 0, set_of({Type::kB32})}},
+      {"prmt", {Opcode::kPrmt, "dauu", kPrmt, 0, set_of({Type::kB32})}},
+      {"selp", {Opcode::kSelp, "daaP", 0, 0, kInt | kBits | kFloat}},
+      {"slct",
+       {Opcode::kSlct, "daas", kFtz, 0, kInt | kBits | kFloat, set_of({Type::kS32, Type::kF32})}},
+      {"setp",
+       {Opcode::kSetp, "p:aa?P", kCompare | kBoolean | kFtz, kCompare,
+        kInt | kBits | kFloat | kHalf}},
+      {"set",
+       {Opcode::kSet, "dss?P", kCompare | kBoolean | kFtz, kCompare,
+        kInt32 | kSingle | kHalf | set_of({Type::kU16, Type::kS16}),
+        kInt | kBits | kFloat | kHalf}},
+      {"copysign", {Opcode::kCopysign, "daa", 0, 0, kFloat}},
+      {"testp", {Opcode::kTestp, "pa", kTestp, kTestp, kFloat}},
+      {"rcp", {Opcode::kRcp, "da", kRound | kFtz | kApprox, 0, kFloat}},
+      {"sqrt", {Opcode::kSqrt, "da", kRound | kFtz | kApprox, 0, kFloat}},
+      {"rsqrt", {Opcode::kRsqrt, "da", kFtz | kApprox, kApprox, kFloat}},
+      {"sin", {Opcode::kSin, "da", kFtz | kApprox, kApprox, kSingle}},
+      {"cos", {Opcode::kCos, "da", kFtz | kApprox, kApprox, kSingle}},
+      {"lg2", {Opcode::kLg2, "da", kFtz | kApprox, kApprox, kSingle}},
+      {"ex2", {Opcode::kEx2, "da", kFtz | kApprox, kApprox, kSingle | kHalf}},
+      {"tanh", {Opcode::kTanh, "da", kApprox, kApprox, kSingle | kHalf}},
+      {"mov", {Opcode::kMov, nullptr, kVector, 0, kInt | kBits | kFloat | kHalf | kPredicate}},
+      {"cvt",
+       {Opcode::kCvt, nullptr, kRound | kIntRound | kFtz | kSat | kSatfinite | kRelu, 0,
+        kInt8 | kInt | kFloat | kHalf | kNarrow, kInt8 | kInt | kFloat | kHalf | kNarrow}},
+      {"cvt.pack",
+       {Opcode::kCvtPack, "duu", kSat, kSat, kInt8 | set_of({Type::kU16, Type::kS16}),
+        set_of({Type::kS32})}},
+      {"cvta", {Opcode::kCvta, "da", kSpace | kTo, kSpace, set_of({Type::kU32, Type::kU64})}},
+      {"isspacep", {Opcode::kIsspacep, "pl", kSpace, kSpace}},
+      {"ld", {Opcode::kLd, nullptr, kMemorySuffixes, 0, kMemory}},
+      {"ldu", {Opcode::kLd, nullptr, kSpace | kVector, 0, kMemory}},
+      {"st", {Opcode::kSt, nullptr, kMemorySuffixes, 0, kMemory}},
+      {"atom", {Opcode::kAtom, nullptr, kAtomSuffixes, kAtomOp, kAtomTypes}},
+      {"red", {Opcode::kRed, nullptr, kAtomSuffixes, kAtomOp, kAtomTypes}},
+      {"membar", {Opcode::kFence, "", kScope | kIgnored, 0}},
+      {"fence", {Opcode::kFence, "", kOrder | kScope | kIgnored | kSpace, 0}},
+      {"shfl", {Opcode::kShfl, nullptr, kShuffle | kSync, kShuffle, set_of({Type::kB32})}},
+      {"vote", {Opcode::kVote, nullptr, kVote | kSync, kVote, kPredicate | set_of({Type::kB32})}},
+      {"match.any", {Opcode::kMatchAny, "dau", kSync, kSync, kBits32And64}},
+      {"match.all", {Opcode::kMatchAll, "d:au", kSync, kSync, kBits32And64}},
+      {"redux",
+       {Opcode::kRedux, "dau", kSync | kAtomOp | kAbsolute | kNanMode, kSync | kAtomOp,
+        kInt32 | kSingle | set_of({Type::kB32})}},
+      {"activemask", {Opcode::kActivemask, "d", 0, 0, set_of({Type::kB32})}},
+      {"elect", {Opcode::kElect, "D:u", kSync, kSync}},
+      {"bar.warp.sync", {Opcode::kBarWarpSync, "u"}},
+      {"bar.sync", {Opcode::kBarSync, nullptr}},
+      {"bar.cta.sync", {Opcode::kBarSync, nullptr}},
+      {"barrier.sync", {Opcode::kBarSync, nullptr, kAligned}},
+      {"barrier.cta.sync", {Opcode::kBarSync, nullptr, kAligned}},
+      {"bar.arrive", {Opcode::kBarArrive, nullptr}},
+      {"bar.cta.arrive", {Opcode::kBarArrive, nullptr}},
+      {"barrier.arrive", {Opcode::kBarArrive, nullptr, kAligned}},
+      {"barrier.cta.arrive", {Opcode::kBarArrive, nullptr, kAligned}},
+      {"bar.red",
+       {Opcode::kBarRed, nullptr, kBarrierOp, kBarrierOp, kPredicate | set_of({Type::kU32})}},
+      {"bar.cta.red",
+       {Opcode::kBarRed, nullptr, kBarrierOp, kBarrierOp, kPredicate | set_of({Type::kU32})}},
+      {"barrier.red",
+       {Opcode::kBarRed, nullptr, kBarrierOp | kAligned, kBarrierOp,
+        kPredicate | set_of({Type::kU32})}},
+      {"barrier.cta.red",
+       {Opcode::kBarRed, nullptr, kBarrierOp | kAligned, kBarrierOp,
+        kPredicate | set_of({Type::kU32})}},
+      {"bra", {Opcode::kBra, nullptr, kUniform}},
+      {"brx.idx", {Opcode::kBrx, nullptr, kUniform}},
+      {"call", {Opcode::kCall, nullptr, kUniform}},
+      {"ret", {Opcode::kRet, "", kUniform}},
+      {"exit", {Opcode::kExit, ""}},
+      {"trap", {Opcode::kTrap, ""}},
+      {"brkpt", {Opcode::kBrkpt, ""}},
+      {"nanosleep", {Opcode::kNanosleep, "a", 0, 0, set_of({Type::kU32})}},
+      {"prefetch", {Opcode::kNop, "*", kSpace | kIgnored}},
+      {"prefetchu", {Opcode::kNop, "*", kIgnored}},
+      {"applypriority", {Opcode::kNop, "*", kSpace | kIgnored}},
+      {"discard", {Opcode::kNop, "*", kSpace | kIgnored}},
+      {"griddepcontrol", {Opcode::kNop, "", kIgnored}},
+      {"pmevent", {Opcode::kNop, "*", kIgnored}},
+      {"setmaxnreg", {Opcode::kNop, "*", kIgnored | kSync | kAligned, 0, set_of({Type::kU32})}},
+      {"createpolicy", {Opcode::kMov, "D*", kIgnored | kSpace, 0, set_of({Type::kB64})}},
+  };
+  return table;
+}
+
+}  // namespace softgpu::ptx
