@@ -67,7 +67,6 @@ void Deadline::sleep_until_woken() noexcept {
   std::uint32_t awake = kAwake;
   if (!state_.compare_exchange_strong(awake, kAsleep)) return;
   // One more look after saying so: see watch().
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   bool waiting = false;
   for_each_queue(nullptr, [&](StreamQueue& queue) { waiting |= queue.waiting_ticket() != 0; });
   std::uint32_t asleep = kAsleep;

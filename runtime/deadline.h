@@ -18,10 +18,9 @@ class Deadline {
   // A queue has begun to wait (its ticket is set). A system call only when the thread must be made
   // or sleeps.
   static void watch() noexcept {
-    // Sequentially consistent, with the store of kAsleep in the thread: either it sees the ticket
-    // or we see the sleep.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (state_.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
+    // Sequentially consistent, as are the ticket's store and the store of kAsleep in the thread:
+    // either it sees the ticket or we see the sleep.
+    if (state_.load() != kAwake) [[unlikely]]
       wake();
   }
   // Tells the thread to end and waits for it: before the library lets go of the driver (exit), and

@@ -167,6 +167,12 @@ FunctionInfo* publish(FunctionInfo& found) noexcept {
 
 }  // namespace
 
+bool update_bytes(std::byte* to, const void* from, std::size_t size) noexcept {
+  if (std::memcmp(to, from, size) == 0) return false;
+  std::memcpy(to, from, size);
+  return true;
+}
+
 FunctionInfo* find_function(CUfunction handle) noexcept {
   FunctionInfo* info = find_any(handle);
   // Acquire pairs with the release store in learn_function(): a revived entry is complete.

@@ -60,37 +60,35 @@ void taint_functions_of(void* owner, DirectReason reason) noexcept;
 // A function attribute changed: limits are asked again at the next launch.
 void refresh_function(CUfunction handle) noexcept;
 
+// Arguments that are neither 4 nor 8 bytes: rarer, and the call to libc costs more than the call to
+// here.
+[[gnu::noinline]] bool update_bytes(std::byte* to, const void* from, std::size_t size) noexcept;
+
+template <typename Word>
+inline Word update_word(std::byte* to, const void* from) noexcept {
+  Word now, then;
+  std::memcpy(&now, from, sizeof now);
+  std::memcpy(&then, to, sizeof then);
+  std::memcpy(to, &now, sizeof now);  // always: a store costs less than a branch that guesses wrong
+  return now ^ then;
+}
+
 inline bool FunctionInfo::update_arguments(std::byte* stored,
                                            void* const* kernel_params) const noexcept {
-  bool changed = false;
+  std::uint64_t difference = 0;
   const ParameterSpec* spec = parameters.data();
   // By size, not memcmp: 13-15 ns for 8 arguments against 30 ns (docs/performance.md).
-  for (std::size_t i = 0, count = parameters.size(); i < count; ++i, ++spec) {
+  for (const ParameterSpec* end = spec + parameters.size(); spec != end; ++spec, ++kernel_params) {
     std::byte* to = stored + spec->offset;
-    const void* from = kernel_params[i];
-    switch (spec->size) {
-      case 8: {
-        std::uint64_t now, then;
-        std::memcpy(&now, from, 8);
-        std::memcpy(&then, to, 8);
-        if (now != then) std::memcpy(to, &now, 8), changed = true;
-        break;
-      }
-      case 4: {
-        std::uint32_t now, then;
-        std::memcpy(&now, from, 4);
-        std::memcpy(&then, to, 4);
-        if (now != then) std::memcpy(to, &now, 4), changed = true;
-        break;
-      }
-      default:
-        if (std::memcmp(to, from, spec->size) != 0) {
-          std::memcpy(to, from, spec->size);
-          changed = true;
-        }
+    if (spec->size == 8) [[likely]] {
+      difference |= update_word<std::uint64_t>(to, *kernel_params);
+    } else if (spec->size == 4) {
+      difference |= update_word<std::uint32_t>(to, *kernel_params);
+    } else {
+      difference |= update_bytes(to, *kernel_params, spec->size) ? 1 : 0;
     }
   }
-  return changed;
+  return difference != 0;
 }
 
 }  // namespace runtime

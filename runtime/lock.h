@@ -17,11 +17,7 @@ class QueueLock {
     if (!try_lock()) [[unlikely]]
       wait();
   }
-  bool try_lock() noexcept {
-    bool expected = false;
-    return locked_.compare_exchange_strong(expected, true, std::memory_order_acquire,
-                                           std::memory_order_relaxed);
-  }
+  bool try_lock() noexcept { return !locked_.exchange(true, std::memory_order_acquire); }
   // For the exit paths: a signal handler may have interrupted the holder, which then never lets go.
   // False: still held after about `milliseconds`.
   bool lock_within(int milliseconds) noexcept {
@@ -36,7 +32,8 @@ class QueueLock {
   void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
  private:
-  void wait() noexcept {
+  // Out of line, so that the launch path saves no registers for it.
+  [[gnu::noinline, gnu::cold]] void wait() noexcept {
     // 64 spins: about the length of an append (20-50 ns); a flush takes microseconds, so yield soon
     // after.
     for (int spin = 0;; ++spin) {

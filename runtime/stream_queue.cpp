@@ -73,7 +73,7 @@ void StreamQueue::leave_group() noexcept {
 
 void StreamQueue::start_waiting() noexcept {
   if (++last_ticket_ == 0) ++last_ticket_;
-  ticket_.store(last_ticket_, std::memory_order_relaxed);
+  ticket_.store(last_ticket_);
   Deadline::watch();
 }
 
@@ -87,9 +87,8 @@ bool StreamQueue::open_batch(CUfunction first) noexcept {
   }
   opened_at_.store(g_batches.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   is_open_.store(true, std::memory_order_relaxed);
-  // Sequentially consistent: Deadline looks at this after it says it sleeps, start_waiting() the
-  // other way round.
-  g_nonempty_queues.fetch_add(1);
+  // Relaxed: see flush.h.
+  g_nonempty_queues.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -161,7 +160,7 @@ void StreamQueue::reset_batch() noexcept {
   ticket_.store(0, std::memory_order_relaxed);
   is_open_.store(false, std::memory_order_relaxed);
   leave_group();
-  g_nonempty_queues.fetch_sub(1);
+  g_nonempty_queues.fetch_sub(1, std::memory_order_relaxed);
 }
 
 CUresult StreamQueue::close(FlushCause cause) noexcept {

@@ -85,7 +85,7 @@ class StreamQueue {
   bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }
   // Without the lock: changes whenever launches start to wait; 0 while none waits. For the
   // deadline.
-  std::uint32_t waiting_ticket() const noexcept { return ticket_.load(std::memory_order_relaxed); }
+  std::uint32_t waiting_ticket() const noexcept { return ticket_.load(); }
   // Without the lock: when the open batch was opened, in process order.
   std::uint64_t opened_at() const noexcept { return opened_at_.load(std::memory_order_relaxed); }
   std::uint32_t pending() const noexcept { return cursor_ - submitted_; }

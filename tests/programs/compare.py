@@ -139,7 +139,7 @@ def parse_arguments():
     parser.add_argument(
         "--orders", default="early,late,free", help="policies to run under, comma separated"
     )
-    parser.add_argument("--seeds", type=int, default=3, help="how many random orders")
+    parser.add_argument("--seeds", type=int, default=10, help="how many random orders")
     parser.add_argument("--log", choices=["ordered", "unordered", "none"], default="ordered")
     parser.add_argument(
         "--status", type=int, default=0, help="the exit status the program must have"

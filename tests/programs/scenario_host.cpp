@@ -94,7 +94,7 @@ void abort_with_launches_pending() {
 // No CUDA call between the launches and the poll: something else has to submit them.
 void spin_on_mapped_memory() {
   Device device;
-  const CUfunction publish = device.function("publish"), affine = device.function("affine");
+  const CUfunction raise = device.function("raise"), affine = device.function("affine");
   Stream stream(CU_STREAM_NON_BLOCKING);
   Buffer x;
   unsigned* flag = nullptr;
@@ -102,12 +102,11 @@ void spin_on_mapped_memory() {
   *flag = 0;
   CUdeviceptr mapped = 0;
   CHECK(cuMemHostGetDevicePointer(&mapped, flag, 0));
-  const auto* polled = static_cast<volatile unsigned*>(flag);
   for (unsigned round = 1; round <= 12; ++round) {
     for (unsigned i = 0; i < 4; ++i) CHECK(launch(affine, {}, stream, x.at(), 3U, round + i, 64));
-    CHECK(launch(publish, {1, 1, 0}, stream, mapped, round));
+    CHECK(launch(raise, {1, 1, 0}, stream, mapped, round));
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (*polled != round) {
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != round) {
       REQUIRE(std::chrono::steady_clock::now() < limit);
       std::this_thread::yield();
     }

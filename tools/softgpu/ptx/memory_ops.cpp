@@ -94,8 +94,11 @@ Handler pick_space(const Instruction& i) {
   return nullptr;
 }
 
+// A read-modify-write of one word that all fences share orders as much as a fence does, and unlike
+// a fence the thread sanitizer understands it.
 void fence(Exec&, const Op&, Mask) {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  static std::uint32_t meeting_point = 0;
+  __atomic_fetch_add(&meeting_point, 0u, __ATOMIC_SEQ_CST);
 }
 
 }  // namespace
