@@ -399,6 +399,7 @@ TEST_CASE("threads share a stream, a deadline and the legacy stream without losi
   CUfunction function = program.driver.add_function({8, 4, 2});
   constexpr int kThreads = 4, kLaunches = 2000;
   std::vector<std::thread> threads;
+  std::atomic<int> refused{0};  // Catch2 2 counts assertions of one thread only
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kLaunches; ++i) {
@@ -408,14 +409,16 @@ TEST_CASE("threads share a stream, a deadline and the legacy stream without losi
         void* params[] = {&value, &more, &last};
         CUstream where = t == 3 ? nullptr : stream;
         runtime::Launch launch{function, {{1, 1, 1}, {32, 1, 1}, 0}, where, params};
-        if (!runtime::queue_expected(function, launch.shape, where, params)) {
-          REQUIRE(runtime::queue_launch(launch, nullptr, false).is_queued);
+        if (!runtime::queue_expected(function, launch.shape, where, params) &&
+            !runtime::queue_launch(launch, nullptr, false).is_queued) {
+          ++refused;
         }
         if (i % 50 == t) program.sync(where);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+  CHECK(refused == 0);
   runtime::flush_all(runtime::EntryId::cuCtxSynchronize);
   std::map<std::uint64_t, std::uint64_t> next;  // per thread, in its own order
   for (const fake::Ran& entry : program.driver.log()) {

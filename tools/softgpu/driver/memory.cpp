@@ -32,6 +32,22 @@ constexpr std::size_t kPage = 4096;
 // Where device addresses start when the place is free: the same in every run, so that a log with
 // raw addresses of two runs can be compared.
 constexpr std::uint64_t kPreferredRegion = 0x0000'2000'0000'0000ull;
+// The thread sanitizer keeps its shadow at that place and ends the process when a large mapping
+// does not fit into what it leaves to the program (1.5 TiB in all).
+#if defined(__SANITIZE_THREAD__)
+#define SOFTGPU_HAS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SOFTGPU_HAS_TSAN 1
+#endif
+#endif
+#if defined(SOFTGPU_HAS_TSAN)
+constexpr bool kHasPreferredPlace = false;
+constexpr std::uint64_t kLargestRegion = 1ull << 36;
+#else
+constexpr bool kHasPreferredPlace = true;
+constexpr std::uint64_t kLargestRegion = 1ull << 40;
+#endif
 // Unused bytes after every allocation, so that a small overrun hits nothing.
 constexpr std::size_t kGuard = 256;
 constexpr std::byte kFreshByte{0xa5};
@@ -60,8 +76,9 @@ struct Region {
   std::uint64_t size = 0;
 
   Region() {
-    for (std::uint64_t wanted = 1ull << 40; wanted >= 1ull << 32; wanted >>= 2) {
-      if (try_reserve(kPreferredRegion, wanted) || try_reserve(0, wanted)) return;
+    for (std::uint64_t wanted = kLargestRegion; wanted >= 1ull << 32; wanted >>= 2) {
+      if (kHasPreferredPlace && try_reserve(kPreferredRegion, wanted)) return;
+      if (try_reserve(0, wanted)) return;
     }
   }
   bool try_reserve(std::uint64_t at, std::uint64_t wanted) {
