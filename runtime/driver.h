@@ -8,12 +8,18 @@
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
-#include <cudaProfilerTypedefs.h>
 #include <cudaTypedefs.h>
 
 #include <atomic>
 
 #include "runtime/entry.h"
+
+// Prototypes of the profiler entries. Their header is not among those of every toolkit (the PyPI
+// wheels lack it); CUoutput_mode, an enum of its own, is passed as an int.
+using PFN_cuProfilerInitialize_v4000 = CUresult(CUDAAPI*)(const char* config, const char* output,
+                                                          int mode);
+using PFN_cuProfilerStart_v4000 = CUresult(CUDAAPI*)();
+using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 
 namespace runtime {
 
