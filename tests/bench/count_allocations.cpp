@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts heap allocations of the whole process, the preload library's and the driver's included:
-// the program's malloc stands before glibc's. Any thread; glibc only, and not for sanitizer builds,
-// which bring their own malloc.
+// Counts heap allocations of the calling thread, the preload library's and the driver's included:
+// the program's malloc stands before glibc's. Other threads (softgpu's progress, the deadline) do
+// not count: they are not the launch. glibc only, and not for sanitizer builds, which bring their
+// own malloc.
 #include "tests/bench/count_allocations.h"
 
-#include <atomic>
 #include <cstddef>
 
 extern "C" {
@@ -15,15 +15,14 @@ void* __libc_memalign(std::size_t, std::size_t);
 }
 
 namespace {
-// Relaxed: a number read after the counted calls on the same thread.
-constinit std::atomic<std::uint64_t> g_allocations{0};
+constinit thread_local std::uint64_t t_allocations = 0;
 void count() {
-  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  ++t_allocations;
 }
 }  // namespace
 
 std::uint64_t bench::allocations() {
-  return g_allocations.load(std::memory_order_relaxed);
+  return t_allocations;
 }
 
 #pragma GCC visibility push(default)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many heap allocations the process has made so far.
+// How many heap allocations the calling thread has made so far.
 #pragma once
 
 #include <cstdint>
