@@ -143,11 +143,7 @@ void Replayer::purge(StreamQueue& queue, Purge what) noexcept {
   Recordings& recordings = *queue.recordings;
   for (Sequence* sequence = recordings.newest; sequence != nullptr;) {
     Sequence* next = sequence->older;
-    if (what == Purge::kPlans) {
-      release_plan(*sequence);
-    } else if (what == Purge::kAll || names_dead_function(*sequence)) {
-      forget(recordings, *sequence);
-    }
+    if (what == Purge::kAll || names_dead_function(*sequence)) forget(recordings, *sequence);
     sequence = next;
   }
   if (what != Purge::kAll) return;

@@ -38,9 +38,8 @@ class BatchSink {
   // The recording to follow when a batch starts with this function: the predicted one first. Null:
   // none known.
   virtual Sequence* recording_for(StreamQueue& queue, CUfunction first) noexcept = 0;
-  // Drops recordings that name a dead function; all: every recording of the queue. plans_only: keep
-  // what was learnt.
-  enum class Purge { kDeadFunctions, kAll, kPlans };
+  // Drops recordings that name a dead function, or every recording of the queue.
+  enum class Purge { kDeadFunctions, kAll };
   virtual void purge(StreamQueue& queue, Purge what) noexcept = 0;
 
  protected:

@@ -38,11 +38,6 @@ struct EntryTraits;
 // opens libcuda.so.1 (RTLD_NODELETE). Never returns an address inside this library.
 void* driver_symbol(EntryId id) noexcept;
 
-// True when the driver exports the entry; opens the driver.
-inline bool driver_has(EntryId id) noexcept {
-  return driver_symbol(id) != nullptr;
-}
-
 // True when libcuda.so.1 is in this process, whoever loaded it. Does not load it.
 bool driver_is_loaded() noexcept;
 
