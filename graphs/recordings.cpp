@@ -32,13 +32,12 @@ void link_newest(Recordings& recordings, Sequence& sequence) noexcept {
   if (recordings.oldest == nullptr) recordings.oldest = &sequence;
 }
 
-bool take(Sequence& to, Sequence& from) noexcept {
+void take(Sequence& to, Sequence& from) noexcept {
   to.slots.swap(from.slots);
   to.arguments.swap(from.arguments);
   to.dirty.swap(from.dirty);
   to.count = from.count;
   from.count = 0;
-  return true;
 }
 
 }  // namespace
@@ -69,8 +68,9 @@ Sequence* add(Recordings& recordings, Sequence& batch, std::uint32_t launches,
               bool is_scratch) noexcept {
   auto* sequence = new (std::nothrow) Sequence;
   if (sequence == nullptr) return nullptr;
-  bool is_whole = is_scratch && batch.count == launches;
-  if (!(is_whole ? take(*sequence, batch) : sequence->copy_prefix(batch, launches))) {
+  if (is_scratch && batch.count == launches) {
+    take(*sequence, batch);
+  } else if (!sequence->copy_prefix(batch, launches)) {
     delete sequence;
     return nullptr;
   }

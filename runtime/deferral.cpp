@@ -19,12 +19,26 @@ enum class State : std::uint8_t { kOff, kQueueing, kStopped };
 // stop_queueing() or the next submission point sends on.
 constinit std::atomic<State> g_state{State::kOff};
 
+// On behalf of no call that could report it: a failure waits for the context's next submission
+// point. Lock held.
+void close_unreported(StreamQueue& queue) noexcept {
+  CUresult result = queue.close(FlushReason::kOrderGroup);
+  if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
+}
+
 void purge_queues(const ContextState* context, BatchSink::Purge what) noexcept {
   for_each_queue(context, [what](StreamQueue& queue) {
     QueueGuard guard(queue.lock());
-    queue.close(FlushReason::kOrderGroup);
+    close_unreported(queue);
     DriverScope scope(queue.context(), true);
     queue.purge(what);
+  });
+}
+
+void close_all_unreported(const ContextState* context) noexcept {
+  for_each_queue(context, [](StreamQueue& queue) {
+    QueueGuard guard(queue.lock());
+    close_unreported(queue);
   });
 }
 
@@ -51,7 +65,7 @@ void stop_queueing(const char* why) noexcept {
     warn("queueing stops for this process: %s", why);
   }
   forget_remembered_queues();
-  flush_queues(nullptr, FlushReason::kApi);
+  close_all_unreported(nullptr);
 }
 
 void forked_child() noexcept {
@@ -80,7 +94,7 @@ ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept 
   g_active_captures.fetch_add(1);
   if (context == nullptr) return nullptr;
   context->captures.fetch_add(1);
-  flush_queues(context, EntryId::cuStreamBeginCapture_v2);
+  close_all_unreported(context);
   return context;
 }
 
@@ -93,7 +107,7 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
   StreamTarget target = find_or_make_stream(stream, per_thread_default);
   if (target.queue == nullptr) return;
   QueueGuard guard(target.queue->lock());
-  target.queue->close(EntryId::cuStreamSetAttribute);
+  close_unreported(*target.queue);
   target.queue->gate(DirectReason::kStreamAttributes);
 }
 

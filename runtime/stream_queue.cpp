@@ -9,8 +9,9 @@
 namespace runtime {
 namespace {
 
-// 16,384 launches: a larger batch could not be one graph under the default budget (about 10 KB a
-// node); a smaller one cuts long sequences for no reason.
+// 16,384 launches: a graph of that many takes two thirds of the default budget (about 10 KB a
+// node), so larger ones would push out all others; a smaller limit cuts long sequences for no
+// reason.
 constexpr std::uint32_t kMaxLaunches = 16384;
 // 16 MiB of arguments: 16,384 launches of 1 KiB; bounds what one stream holds of launches with
 // large arguments.

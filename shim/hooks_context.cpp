@@ -17,9 +17,8 @@ CUresult switch_context(Args... args) noexcept {
 
 template <EntryId id>
 CUresult end_context(CUcontext context) noexcept {
-  CUcontext ending = context;
-  if (ending == nullptr) return forward_with_rule<id>(context);
-  runtime::ContextState* state = runtime::context_state(ending);
+  if (context == nullptr) return forward_with_rule<id>(context);
+  runtime::ContextState* state = runtime::context_state(context);
   CUresult submitted = before<id>(context);
   if (state != nullptr) runtime::context_dies(*state);
   CUresult result = forward_with_rule<id>(context);
@@ -28,26 +27,21 @@ CUresult end_context(CUcontext context) noexcept {
   return combine(submitted, result);
 }
 
-// The primary context of the device, if there is one now.
-runtime::ContextState* primary_context(CUdevice device) noexcept {
-  const runtime::ReentryGuard guard;
-  unsigned flags = 0;
-  int active = 0;
-  if (runtime::real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS ||
-      active == 0) {
-    return nullptr;
-  }
-  CUcontext context = nullptr;
-  if (runtime::real.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
-  runtime::real.cuDevicePrimaryCtxRelease_v2(device);
-  return runtime::context_state(context);
-}
-
 bool is_primary_active(CUdevice device) noexcept {
   unsigned flags = 0;
   int active = 0;
   return runtime::real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
          active != 0;
+}
+
+// The primary context of the device, if there is one now.
+runtime::ContextState* primary_context(CUdevice device) noexcept {
+  const runtime::ReentryGuard guard;
+  if (!is_primary_active(device)) return nullptr;
+  CUcontext context = nullptr;
+  if (runtime::real.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  runtime::real.cuDevicePrimaryCtxRelease_v2(device);
+  return runtime::context_state(context);
 }
 
 // Release ends the context only with its last reference; reset ends what is in it at once, and the

@@ -40,6 +40,8 @@ CUresult change_attributes(CUstream stream, Args... args) noexcept {
 
 template <EntryId id, typename... Args>
 CUresult begin_capture(CUstream stream, Args... args) noexcept {
+  // Ahead of capture_begins(), which closes what other threads still add and cannot report it.
+  CUresult submitted = before<id>(stream, args...);
   runtime::ContextState* context = nullptr;
   {
     const ErrnoKeeper keeper;
@@ -47,7 +49,7 @@ CUresult begin_capture(CUstream stream, Args... args) noexcept {
   }
   CUresult result = forward_with_rule<id>(stream, args...);
   if (result != CUDA_SUCCESS) runtime::capture_ended(context);
-  return result;
+  return combine(submitted, result);
 }
 
 template <EntryId id>

@@ -299,6 +299,25 @@ TEST_CASE("captures, attributes and an end of queueing gate the queues") {
   CHECK(program.driver.log() == program.asked);
 }
 
+TEST_CASE("a failure met where no call can report it waits for the next submission point") {
+  Program program;
+  CUstream stream = program.stream();
+  CUfunction function = program.driver.add_function({8});
+  program.launch(stream, function, 1, std::uint64_t{1});
+  program.sync(stream);
+  program.driver.fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_FAILED);
+  program.launch(stream, function, 1, std::uint64_t{2});
+  SECTION("a capture begins") {
+    runtime::capture_ended(runtime::capture_begins(stream, false));
+  }
+  SECTION("code is tainted") {
+    runtime::code_is_tainted(fake::Driver::default_module());
+    runtime::forget_functions_of(fake::Driver::default_module());  // no other test is tainted
+  }
+  CHECK(program.sync(stream) == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(program.sync(stream) == CUDA_SUCCESS);
+}
+
 TEST_CASE("the deadline submits what nobody observes") {
   Program program(256u << 20, 1000);
   CUstream stream = program.stream();
