@@ -84,7 +84,6 @@ bool start() noexcept {
     return false;
   }
   runtime::set_sink(graphs::start_replayer(settings.graph_bytes));
-  runtime::set_sink(graphs::start_replayer(settings.graph_bytes));
   runtime::start(settings);  // false: launches are forwarded, the profile still works
   if (settings.driver_profile) profiler::enable_profile(settings.report);
   return true;
