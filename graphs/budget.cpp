@@ -2,11 +2,14 @@
 #include "graphs/budget.h"
 
 #include "runtime/driver_scope.h"
+#include "runtime/mutants.h"
 #include "runtime/stream_map.h"
 
 namespace graphs {
 
 using runtime::g_counters;
+using runtime::is_mutant;
+using runtime::Mutant;
 using runtime::StreamQueue;
 
 namespace {
@@ -63,6 +66,7 @@ void set_budget(std::uint64_t bytes) noexcept {
 }
 
 bool reserve(StreamQueue& queue, const Sequence& sequence, std::size_t bytes) noexcept {
+  if (is_mutant(Mutant::kBudgetIgnored)) return true;
   if (bytes > g_budget_bytes.load(std::memory_order_relaxed)) return false;
   while (!fits(bytes)) {
     if (!drop_oldest(queue.recordings, &sequence) && !drop_elsewhere(queue)) return false;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/direct_launch.h"
 
+#include "runtime/mutants.h"
+
 namespace graphs {
 
+using runtime::is_mutant;
 using runtime::LaunchSlot;
+using runtime::Mutant;
 using runtime::Sequence;
 
 ArgumentPointers::ArgumentPointers(const Sequence& sequence, const LaunchSlot& slot) noexcept
@@ -24,14 +28,15 @@ ArgumentPointers::ArgumentPointers(const Sequence& sequence, const LaunchSlot& s
 CUresult launch_directly(CUstream stream, const Sequence& sequence, std::uint32_t first,
                          std::uint32_t last) noexcept {
   CUresult error = CUDA_SUCCESS;
+  if (is_mutant(Mutant::kLastLaunchDropped) && last - first > 1) --last;
   for (std::uint32_t i = first; i < last; ++i) {
-    const LaunchSlot& slot = sequence.slots[i];
-    const runtime::LaunchShape& shape = slot.shape;
+    std::uint32_t turn = is_mutant(Mutant::kDirectOrderReversed) ? first + (last - 1 - i) : i;
+    const LaunchSlot& slot = sequence.slots[turn];
     ArgumentPointers arguments(sequence, slot);
-    CUresult result = runtime::real.cuLaunchKernel(
-        slot.function, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],
-        shape.block[2], shape.shared_bytes, stream, arguments.kernel_params(), arguments.extra());
+    CUresult result = runtime::launch_now(slot.function(), slot.shape, slot.attributes, stream,
+                                          arguments.kernel_params(), arguments.extra());
     if (error == CUDA_SUCCESS) error = result;
+    if (error != CUDA_SUCCESS && is_mutant(Mutant::kFirstErrorOnly)) break;
   }
   return error;
 }

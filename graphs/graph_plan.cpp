@@ -5,10 +5,13 @@
 #include <new>
 
 #include "graphs/direct_launch.h"
+#include "runtime/mutants.h"
 
 namespace graphs {
 
+using runtime::is_mutant;
 using runtime::LaunchSlot;
+using runtime::Mutant;
 using runtime::real;
 
 namespace {
@@ -26,10 +29,10 @@ CUDA_KERNEL_NODE_PARAMS_v2 node_params(CUfunction function, const LaunchSlot& sl
   params.gridDimX = slot.shape.grid[0];
   params.gridDimY = slot.shape.grid[1];
   params.gridDimZ = slot.shape.grid[2];
-  params.blockDimX = slot.shape.block[0];
+  params.blockDimX = slot.shape.block[is_mutant(Mutant::kBlockNotCarried) ? 1 : 0];
   params.blockDimY = slot.shape.block[1];
   params.blockDimZ = slot.shape.block[2];
-  params.sharedMemBytes = slot.shape.shared_bytes;
+  params.sharedMemBytes = is_mutant(Mutant::kSharedNotCarried) ? 0 : slot.shape.shared_bytes;
   params.kernelParams = arguments.kernel_params();
   params.extra = arguments.extra();
   return params;
@@ -53,7 +56,7 @@ CUDA_KERNEL_NODE_PARAMS_v1 older(const CUDA_KERNEL_NODE_PARAMS_v2& params) noexc
 CUresult add_node(GraphPlan& plan, const CUDA_KERNEL_NODE_PARAMS_v2& params,
                   CUgraphNode* node) noexcept {
   const CUgraphNode* before = plan.nodes.empty() ? nullptr : &plan.nodes.back();
-  std::size_t count = before == nullptr ? 0 : 1;
+  std::size_t count = before == nullptr || is_mutant(Mutant::kNodesUnchained) ? 0 : 1;
   if (!plan.has_older_nodes) {
     CUresult result = real.cuGraphAddKernelNode_v2(node, plan.graph, before, count, &params);
     if (result != CUDA_ERROR_NOT_FOUND)
@@ -81,9 +84,10 @@ CUresult instantiate(GraphPlan& plan) noexcept {
 
 // The CUfunction of the current context: a node takes no CUkernel that was cast to one.
 CUfunction resolve(const LaunchSlot& slot) noexcept {
-  if (!slot.info->is_kernel) return slot.function;
+  if (!slot.info->is_kernel) return slot.function();
   CUfunction function = nullptr;
-  CUresult result = real.cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(slot.function));
+  CUresult result =
+      real.cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(slot.function()));
   return result == CUDA_SUCCESS ? function : nullptr;
 }
 
@@ -95,6 +99,7 @@ bool add_nodes(GraphPlan& plan, const Sequence& sequence) noexcept {
     CUgraphNode node = nullptr;
     if (function == nullptr ||
         add_node(plan, node_params(function, slot, arguments), &node) != CUDA_SUCCESS ||
+        runtime::set_node_attributes(node, slot.attributes) != CUDA_SUCCESS ||
         !plan.nodes.push_back(node) || !plan.functions.push_back(function)) {
       return false;
     }
@@ -124,6 +129,7 @@ bool patch_plan(GraphPlan& plan, Sequence& sequence, std::uint64_t* patched) noe
   for (std::size_t word = 0; word < sequence.dirty.size(); ++word) {
     std::uint64_t bits = sequence.dirty[word];
     for (; bits != 0; bits &= bits - 1) {
+      if ((bits & (bits - 1)) == 0 && is_mutant(Mutant::kLastPatchMissed)) break;
       auto index = static_cast<std::uint32_t>(word * 64 + std::countr_zero(bits));
       const LaunchSlot& slot = sequence.slots[index];
       ArgumentPointers arguments(sequence, slot);

@@ -5,6 +5,9 @@
 #include <utility>
 
 namespace graphs {
+
+using runtime::LaunchKey;
+
 namespace {
 
 // How many recordings predict() looks at when the last batch gives no hint. Heuristic: alternating
@@ -15,8 +18,8 @@ std::size_t chain_of(std::uint64_t hash) noexcept {
   return (hash >> 32) % Recordings::kChains;
 }
 
-bool starts_with(const Sequence& sequence, CUfunction first) noexcept {
-  return sequence.count != 0 && sequence.slots[0].function == first;
+bool starts_with(const Sequence& sequence, LaunchKey first) noexcept {
+  return sequence.count != 0 && sequence.slots[0].key == first;
 }
 
 void unlink_use(Recordings& recordings, Sequence& sequence) noexcept {
@@ -52,7 +55,7 @@ Sequence* find(Recordings& recordings, const Sequence& batch, std::uint32_t laun
   return sequence;
 }
 
-Sequence* predict(Recordings& recordings, CUfunction first) noexcept {
+Sequence* predict(Recordings& recordings, LaunchKey first) noexcept {
   if (recordings.last != nullptr && recordings.last->successor != nullptr &&
       starts_with(*recordings.last->successor, first)) {
     return recordings.last->successor;

@@ -29,7 +29,7 @@ using runtime::Sequence;
 Sequence* find(Recordings& recordings, const Sequence& batch, std::uint32_t launches) noexcept;
 // The recording to expect after the last batch, if it starts with `first`; else the newest that
 // does.
-Sequence* predict(Recordings& recordings, CUfunction first) noexcept;
+Sequence* predict(Recordings& recordings, runtime::LaunchKey first) noexcept;
 // Adds a recording made from the batch: takes the contents of a scratch sequence that is wholly
 // used, else copies the prefix. Null when out of memory.
 Sequence* add(Recordings& recordings, Sequence& batch, std::uint32_t launches,

@@ -8,6 +8,7 @@
 #include "graphs/graph_plan.h"
 #include "graphs/recordings.h"
 #include "runtime/driver_scope.h"
+#include "runtime/mutants.h"
 #include "runtime/stream_queue.h"
 
 namespace graphs {
@@ -17,6 +18,8 @@ using runtime::BatchSink;
 using runtime::Counters;
 using runtime::DirectReason;
 using runtime::g_counters;
+using runtime::is_mutant;
+using runtime::Mutant;
 using runtime::StreamQueue;
 
 namespace {
@@ -34,11 +37,14 @@ class Replayer final : public BatchSink {
                            std::uint32_t last, DirectReason reason) noexcept override {
     if (first == last) return CUDA_SUCCESS;
     g_counters.count_direct(reason, last - first);
+    if (is_mutant(Mutant::kFirstLaunchDoubled)) {
+      launch_directly(queue.stream(), sequence, first, first + 1);
+    }
     return launch_directly(queue.stream(), sequence, first, last);
   }
 
   CUresult submit_batch(StreamQueue& queue, const Batch& batch) noexcept override;
-  Sequence* recording_for(StreamQueue& queue, CUfunction first) noexcept override {
+  Sequence* recording_for(StreamQueue& queue, runtime::LaunchKey first) noexcept override {
     return queue.recordings == nullptr ? nullptr : predict(*queue.recordings, first);
   }
   void purge(StreamQueue& queue, Purge what) noexcept override;
@@ -109,14 +115,18 @@ DirectReason Replayer::judge(StreamQueue& queue, const Batch& batch, Sequence* s
 
 CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   std::uint64_t patched = 0;
-  bool is_patched = patch_plan(*sequence.plan, sequence, &patched);
+  bool is_patched =
+      patch_plan(*sequence.plan, sequence, &patched) || is_mutant(Mutant::kLaunchedUnpatched);
   g_counters.add(g_counters.patches, patched);
   // A refused graph launch has submitted nothing (cuGraphLaunch returns before it enqueues), so
   // going directly runs every launch once.
-  if (!is_patched || launch_plan(*sequence.plan, queue.stream()) != CUDA_SUCCESS) {
+  CUstream stream = is_mutant(Mutant::kReplayedOnLegacy) ? nullptr : queue.stream();
+  if (!is_patched || launch_plan(*sequence.plan, stream) != CUDA_SUCCESS) {
+    if (is_mutant(Mutant::kGraphLaunchRetried)) launch_plan(*sequence.plan, stream);
     fail(sequence);
     return submit_launches(queue, sequence, 0, sequence.count, DirectReason::kPatchFailed);
   }
+  if (is_mutant(Mutant::kGraphAndDirect)) launch_directly(stream, sequence, 0, sequence.count);
   g_counters.add(g_counters.graph_launches, 1);
   g_counters.add(g_counters.replayed, sequence.count);
   return CUDA_SUCCESS;

@@ -8,6 +8,7 @@
 
 #include "runtime/counters.h"
 #include "runtime/driver.h"
+#include "runtime/launch_attributes.h"
 
 namespace runtime {
 
@@ -35,9 +36,9 @@ class BatchSink {
   // Submits the rest of the batch and learns from the whole of it. May take the contents of a
   // scratch sequence.
   virtual CUresult submit_batch(StreamQueue& queue, const Batch& batch) noexcept = 0;
-  // The recording to follow when a batch starts with this function: the predicted one first. Null:
+  // The recording to follow when a batch starts with this launch: the predicted one first. Null:
   // none known.
-  virtual Sequence* recording_for(StreamQueue& queue, CUfunction first) noexcept = 0;
+  virtual Sequence* recording_for(StreamQueue& queue, LaunchKey first) noexcept = 0;
   // Drops recordings that name a dead function, or every recording of the queue.
   enum class Purge { kDeadFunctions, kAll };
   virtual void purge(StreamQueue& queue, Purge what) noexcept = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/context_state.h"
 
+#include <algorithm>
 #include <new>
 
 #include "runtime/mutex.h"
@@ -43,13 +44,47 @@ ContextState* context_state(CUcontext handle) noexcept {
 }
 
 ContextState* current_context() noexcept {
-  if (t_thread.context != nullptr) return t_thread.context;
+  if (t_thread.context != nullptr && is_current(t_thread.context)) return t_thread.context;
+  forget_thread_context();
+  std::uint32_t epoch = g_queue_epoch.load(std::memory_order_relaxed);
   CUcontext handle = nullptr;
-  if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == nullptr) return nullptr;
+  CUdevice device = 0;
+  // A destroyed context is still the current one, and another may have its handle by now: the
+  // driver knows them apart.
+  if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == nullptr ||
+      real.cuCtxGetDevice(&device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
   t_thread.context = context_state(handle);
-  t_thread.last_queue = nullptr;
+  t_thread.context_epoch = epoch;
   return t_thread.context;
 }
+
+void context_switched() noexcept {
+  if (is_mutant(Mutant::kContextSwitchUnnoticed)) return;
+  CUcontext now = nullptr;
+  if (t_thread.context != nullptr && t_thread.last_queue != nullptr &&
+      real.cuCtxGetCurrent(&now) == CUDA_SUCCESS &&
+      now == t_thread.context->handle.load(std::memory_order_relaxed)) {
+    return;
+  }
+  forget_thread_context();
+}
+
+namespace {
+
+// Of the current context: all of the device, or what an execution affinity leaves of it (MPS).
+std::uint32_t usable_multiprocessors(int on_device) noexcept {
+  auto all = static_cast<std::uint32_t>(on_device);
+  CUexecAffinityParam affinity{};
+  if (real.cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT) != CUDA_SUCCESS ||
+      affinity.param.smCount.val == 0) {
+    return all;
+  }
+  return std::min(all, affinity.param.smCount.val);
+}
+
+}  // namespace
 
 bool read_limits(ContextState& context) noexcept {
   if (context.limits_known.load(std::memory_order_acquire)) return true;
@@ -57,9 +92,9 @@ bool read_limits(ContextState& context) noexcept {
   if (real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return false;
   struct Limit {
     CUdevice_attribute attribute;
-    std::uint32_t* value;
+    int* value;
   };
-  std::uint32_t grid[3], block[3], threads;
+  int grid[3], block[3], threads, multiprocessors, cooperative;
   const Limit limits[] = {
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &grid[0]},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &grid[1]},
@@ -68,20 +103,28 @@ bool read_limits(ContextState& context) noexcept {
       {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &block[1]},
       {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &block[2]},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors},
+      {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
   };
   for (const Limit& limit : limits) {
-    int value = 0;
-    if (real.cuDeviceGetAttribute(&value, limit.attribute, device) != CUDA_SUCCESS) return false;
-    *limit.value = static_cast<std::uint32_t>(value);
+    if (real.cuDeviceGetAttribute(limit.value, limit.attribute, device) != CUDA_SUCCESS) {
+      return false;
+    }
   }
+  int clusters = 0;  // a driver before CUDA 11.8 does not know the attribute
+  real.cuDeviceGetAttribute(&clusters, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device);
+  std::uint32_t usable = usable_multiprocessors(multiprocessors);
   static constinit Mutex mutex;
   MutexGuard guard(mutex);
   if (context.limits_known.load(std::memory_order_relaxed)) return true;
   for (int axis = 0; axis < 3; ++axis) {
-    context.max_grid[axis] = grid[axis];
-    context.max_block[axis] = block[axis];
+    context.max_grid[axis] = static_cast<std::uint32_t>(grid[axis]);
+    context.max_block[axis] = static_cast<std::uint32_t>(block[axis]);
   }
-  context.max_threads = threads;
+  context.max_threads = static_cast<std::uint32_t>(threads);
+  context.multiprocessors = usable;
+  context.has_cooperative = cooperative != 0;
+  context.has_clusters = clusters != 0;
   // Release pairs with the acquire above.
   context.limits_known.store(true, std::memory_order_release);
   return true;

@@ -51,17 +51,27 @@ struct ContextState {
   OrderGroup group;
   std::atomic<StreamQueue*> legacy_queue{nullptr};
   std::atomic<int> captures{0};  // active stream captures; nothing is queued meanwhile
-  std::atomic<CUresult> deferred_error{CUDA_SUCCESS};  // of work submitted by the deadline thread
+  // A capture of another context has taken in a stream of this one; counted in `captures`.
+  std::atomic<bool> has_joined_capture{false};
+  std::atomic<CUresult> deferred_error{CUDA_SUCCESS};  // of work that no call could report yet
+  // A fault has been reported, perhaps of this context: nothing is queued until a launch succeeds.
+  std::atomic<bool> is_suspect{false};
   std::atomic<bool> limits_known{false};
   bool direct_only = false;  // green contexts
   std::uint32_t max_grid[3] = {};
   std::uint32_t max_block[3] = {};
   std::uint32_t max_threads = 0;
+  std::uint32_t multiprocessors = 0;  // that the context may use
+  bool has_cooperative = false;
+  bool has_clusters = false;
 };
 
 // The state of the calling thread's current context; null when there is none. Asks the driver only
 // after the thread's context may have changed.
 ContextState* current_context() noexcept;
+// The calling thread's current context may have changed. A thread that remembers a queue asks the
+// driver now and keeps it when the context is the same (frameworks set theirs before every call).
+void context_switched() noexcept;
 // Find or make; null only when out of memory.
 ContextState* context_state(CUcontext handle) noexcept;
 // Asks the driver for the launch limits once. The context must be current. False: unknown.

@@ -29,6 +29,7 @@ const char* name(DirectReason reason) noexcept {
       "capture active",
       "green context",
       "unknown stream",
+      "after a fault",
       "queueing stopped",
   };
   static_assert(sizeof kNames / sizeof *kNames == static_cast<std::size_t>(DirectReason::kCount));
@@ -37,7 +38,10 @@ const char* name(DirectReason reason) noexcept {
 
 const char* name(FlushReason reason) noexcept {
   constexpr const char* kNames[] = {
-      "deadline", "queue full", "order group", "code load", "direct launch", "API", "exit",
+      "deadline",      "queue full",      "order group",      "code load",
+      "direct launch", "end of a stream", "change of code",   "end of a context",
+      "out of memory", "capture",         "queueing stopped", "API",
+      "exit",
   };
   static_assert(sizeof kNames / sizeof *kNames == static_cast<std::size_t>(FlushReason::kCount));
   return kNames[static_cast<std::size_t>(reason)];

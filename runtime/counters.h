@@ -31,6 +31,7 @@ enum class DirectReason : std::uint8_t {
   kCapture,           // a capture is active in the context
   kGreenContext,
   kStream,   // no stream or context that we know
+  kFault,    // a fault has been reported; the driver says whether it is this context's
   kStopped,  // queueing stopped for this process
   kCount,
 };
@@ -43,6 +44,12 @@ enum class FlushReason : std::uint8_t {
   kOrderGroup,
   kLoad,
   kDirectLaunch,
+  kStreamEnd,   // the stream is destroyed, or changes in a way that stops queueing
+  kCodeChange,  // unloaded, or launched differently from now on
+  kContextEnd,
+  kMemory,  // the program ran out of memory, and graphs hold some
+  kCapture,
+  kStopped,  // queueing stopped for this process
   kApi,
   kExit,
   kCount

@@ -6,6 +6,7 @@
 #include "runtime/flush.h"
 #include "runtime/flush_queues.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace runtime {
 
@@ -21,24 +22,24 @@ constinit std::atomic<State> g_state{State::kOff};
 
 // On behalf of no call that could report it: a failure waits for the context's next submission
 // point. Lock held.
-void close_unreported(StreamQueue& queue) noexcept {
-  CUresult result = queue.close(FlushReason::kOrderGroup);
+void close_unreported(StreamQueue& queue, FlushReason reason) noexcept {
+  CUresult result = queue.close(reason);
   if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
 }
 
-void purge_queues(const ContextState* context, BatchSink::Purge what) noexcept {
-  for_each_queue(context, [what](StreamQueue& queue) {
+void purge_queues(const ContextState* context, BatchSink::Purge what, FlushReason reason) noexcept {
+  for_each_queue(context, [=](StreamQueue& queue) {
     QueueGuard guard(queue.lock());
-    close_unreported(queue);
+    close_unreported(queue, reason);
     DriverScope scope(queue.context(), true);
     queue.purge(what);
   });
 }
 
-void close_all_unreported(const ContextState* context) noexcept {
-  for_each_queue(context, [](StreamQueue& queue) {
+void close_all_unreported(const ContextState* context, FlushReason reason) noexcept {
+  for_each_queue(context, [=](StreamQueue& queue) {
     QueueGuard guard(queue.lock());
-    close_unreported(queue);
+    close_unreported(queue, reason);
   });
 }
 
@@ -65,7 +66,7 @@ void stop_queueing(const char* why) noexcept {
     warn("queueing stops for this process: %s", why);
   }
   forget_remembered_queues();
-  close_all_unreported(nullptr);
+  close_all_unreported(nullptr, FlushReason::kStopped);
 }
 
 void forked_child() noexcept {
@@ -89,45 +90,98 @@ CUresult flush_at_exit() noexcept {
   return error.value;
 }
 
+bool is_capturing(CUstream stream, bool per_thread_default) noexcept {
+  const ReentryGuard guard;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = per_thread_default ? real.cuStreamIsCapturing_ptsz(stream, &status)
+                                       : real.cuStreamIsCapturing(stream, &status);
+  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept {
   ContextState* context = find_or_make_stream(stream, per_thread_default).context;
+  if (is_mutant(Mutant::kCaptureUnnoticed)) return nullptr;
   g_active_captures.fetch_add(1);
   if (context == nullptr) return nullptr;
   context->captures.fetch_add(1);
-  close_all_unreported(context);
+  if (is_mutant(Mutant::kCaptureFlushDropped)) return context;
+  close_all_unreported(context, FlushReason::kCapture);
   return context;
 }
 
+void capture_began(CUstream stream, bool per_thread_default) noexcept {
+  StreamTarget target = find_stream(stream, per_thread_default);
+  if (target.queue != nullptr) target.queue->is_capture_origin.store(true);
+}
+
+ContextState* capture_of(CUstream stream) noexcept {
+  StreamTarget target = find_stream(stream, false);
+  bool is_origin = target.queue != nullptr && target.queue->is_capture_origin.load();
+  return is_origin ? target.context : nullptr;
+}
+
+void capture_ended_on(CUstream stream, bool per_thread_default) noexcept {
+  StreamTarget target = find_stream(stream, per_thread_default);
+  if (target.queue != nullptr) target.queue->is_capture_origin.store(false);
+  capture_ended(target.context);
+}
+
 void capture_ended(ContextState* context) noexcept {
-  g_active_captures.fetch_sub(1);
+  if (is_mutant(Mutant::kCaptureEndUnnoticed)) return;
   if (context != nullptr) context->captures.fetch_sub(1);
+  if (g_active_captures.fetch_sub(1) != 1) return;
+  ContextState* joined = g_contexts.load(std::memory_order_acquire);
+  for (; joined != nullptr; joined = joined->next) {
+    if (joined->has_joined_capture.exchange(false)) joined->captures.fetch_sub(1);
+  }
+}
+
+void stream_waited(CUstream stream, bool per_thread_default) noexcept {
+  if (g_active_captures.load(std::memory_order_relaxed) == 0) return;
+  ContextState* context = find_stream(stream, per_thread_default).context;
+  if (context == nullptr || context->captures.load() != 0 ||
+      !is_capturing(stream, per_thread_default)) {
+    return;
+  }
+  if (context->has_joined_capture.exchange(true)) return;
+  context->captures.fetch_add(1);
+  close_all_unreported(context, FlushReason::kCapture);
 }
 
 void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcept {
+  if (is_mutant(Mutant::kStreamAttributesIgnored)) return;
   StreamTarget target = find_or_make_stream(stream, per_thread_default);
   if (target.queue == nullptr) return;
   QueueGuard guard(target.queue->lock());
-  close_unreported(*target.queue);
+  close_unreported(*target.queue, FlushReason::kStreamEnd);
   target.queue->gate(DirectReason::kStreamAttributes);
 }
 
 void code_unloads(void* owner) noexcept {
   forget_functions_of(owner);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
 }
 
 void code_is_tainted(void* owner) noexcept {
+  if (is_mutant(Mutant::kTextureReferenceIgnored)) return;
   taint_functions_of(owner, DirectReason::kTextureReference);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
 }
 
 void function_changed(CUfunction function) noexcept {
+  if (is_mutant(Mutant::kFunctionChangeUnnoticed)) return;
   refresh_function(function);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions);
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+}
+
+bool give_back_graphs() noexcept {
+  if (g_counters.graph_bytes.load(std::memory_order_relaxed) == 0) return false;
+  purge_queues(nullptr, BatchSink::Purge::kAll, FlushReason::kMemory);
+  return true;
 }
 
 void context_dies(ContextState& context) noexcept {
-  purge_queues(&context, BatchSink::Purge::kAll);
+  purge_queues(&context, BatchSink::Purge::kAll, FlushReason::kContextEnd);
 }
 
 }  // namespace runtime

@@ -23,10 +23,21 @@ void forked_child() noexcept;
 // Submits everything, ends the deadline thread. From the exit handler and before _exit.
 CUresult flush_at_exit() noexcept;
 
+// Asks the driver; false when it cannot tell.
+bool is_capturing(CUstream stream, bool per_thread_default) noexcept;
 // Captures: before the driver's BeginCapture (its rule has flushed); `began` when it failed, or
 // when the capture ended.
 ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept;
+// The driver has begun it. Destroying the stream ends it too.
+void capture_began(CUstream stream, bool per_thread_default) noexcept;
+// The context of the capture that began on this stream and has not ended; null: none.
+ContextState* capture_of(CUstream stream) noexcept;
+// After an EndCapture that ended it.
+void capture_ended_on(CUstream stream, bool per_thread_default) noexcept;
 void capture_ended(ContextState* context) noexcept;
+// The stream has waited for an event. One of a capture takes the stream into it, also from another
+// context; that context queues nothing until no capture is active.
+void stream_waited(CUstream stream, bool per_thread_default) noexcept;
 
 // The stream has non-default attributes: nodes would not inherit them. Its queue has been flushed.
 void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcept;
@@ -38,6 +49,10 @@ void code_unloads(void* owner) noexcept;
 void code_is_tainted(void* owner) noexcept;
 // A function attribute has changed: limits are read again, graphs with the function are rebuilt.
 void function_changed(CUfunction function) noexcept;
+
+// The program ran out of memory: gives up all recordings, for what their graphs hold. False: there
+// were none.
+bool give_back_graphs() noexcept;
 
 // Before a context is destroyed, reset or released: its recordings die while the driver can still
 // free them.

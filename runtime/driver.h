@@ -13,6 +13,7 @@
 #include <atomic>
 
 #include "runtime/entry.h"
+#include "runtime/interop_entries.h"
 
 // Prototypes of the profiler entries. Their header is not among those of every toolkit (the PyPI
 // wheels lack it); CUoutput_mode, an enum of its own, is passed as an int.
@@ -23,8 +24,8 @@ using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 
 namespace runtime {
 
-// The prototype of each entry, from cudaTypedefs.h: EntryTraits<EntryId::cuInit>::Function is
-// PFN_cuInit_v2000.
+// The prototype of each entry, from cudaTypedefs.h or interop_entries.h:
+// EntryTraits<EntryId::cuInit>::Function is PFN_cuInit_v2000.
 template <EntryId id>
 struct EntryTraits;
 #define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "runtime/context_state.h"
+#include "runtime/mutants.h"
 #include "runtime/reentry.h"
 #include "runtime/thread_state.h"
 
@@ -21,10 +22,11 @@ class DriverScope {
   // `always_relaxed`: for calls a bare program would not make here (graph building, queries).
   explicit DriverScope(const ContextState* context, bool always_relaxed = false) noexcept {
     saved_errno_ = errno;
-    if (context != nullptr && t_thread.context != context) {
+    if (context != nullptr && !is_current(context) && !is_mutant(Mutant::kWrongContext)) {
       pushed_ =
           real.cuCtxPushCurrent_v2(context->handle.load(std::memory_order_relaxed)) == CUDA_SUCCESS;
     }
+    if (is_mutant(Mutant::kCaptureModeKept)) return;
     if (always_relaxed || g_active_captures.load(std::memory_order_relaxed) != 0) {
       exchanged_ = real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
     }

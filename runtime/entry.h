@@ -44,7 +44,6 @@ enum class Rule : std::uint8_t {
   kFlushContext,     // submit every queue of the context argument, else of the current context
   kFlushAll,         // submit every queue of every context
   kFlushIfUnloaded,  // kFlushAll, unless the function was loaded before: the call may lazy-load it
-  kFlushIfChanged,   // kFlushContext, unless the attribute already has this value (a hook decides)
   kLaunch,           // queue, or submit ahead and go directly (a hook decides)
   kLookup,           // answer with the shim's own entry (a hook decides)
 };
@@ -64,6 +63,7 @@ enum class StreamArgument : std::uint8_t {
   kLaunchConfig,       // field hStream of argument 0
   kLaunchList,         // field hStream of each element of argument 0
   kInstantiateParams,  // field hUploadStream of argument 2
+  kPointer2,           // what argument 2 points to
 };
 
 struct EntryRow {

@@ -32,4 +32,10 @@ CUresult flush_context(CUcontext context, EntryId why) noexcept;
 // Every queue of every context.
 CUresult flush_all(EntryId why) noexcept;
 
+// The driver has reported a failure. After a fault every later launch in that context must return
+// it, so from here on launches are not queued until one succeeds. Cold.
+void note_failure(CUresult result) noexcept;
+// A launch of a suspect context went to the driver, and this is what it said.
+void launched_after_fault(CUresult result) noexcept;
+
 }  // namespace runtime

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
 namespace runtime {
@@ -14,8 +15,12 @@ namespace {
 constexpr std::size_t kChains = 4096;
 constinit std::atomic<FunctionInfo*> g_chains[kChains]{};
 constinit Mutex g_mutex;
-constinit std::uint64_t g_next_token = 1;     // guarded by g_mutex
-constinit Array<void*>* g_kernels = nullptr;  // CUkernel handles, guarded by g_mutex
+constinit std::uint64_t g_next_token = 1;  // guarded by g_mutex
+struct KnownKernel {
+  void* handle;
+  void* library;
+};
+constinit Array<KnownKernel>* g_kernels = nullptr;  // CUkernel handles, guarded by g_mutex
 constinit Array<void*>* g_tainted =
     nullptr;  // owners whose functions go directly, guarded by g_mutex
 
@@ -24,10 +29,12 @@ std::size_t chain_of(CUfunction handle) noexcept {
   return ((bits >> 4) * 0x9E3779B97F4A7C15ull >> 40) % kChains;
 }
 
-FunctionInfo* find_any(CUfunction handle) noexcept {
+FunctionInfo* find_any(CUfunction handle, const ContextState* context) noexcept {
   // Acquire pairs with the release in publish(): the entry's fields are complete.
   FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_acquire);
-  while (info != nullptr && info->handle != handle) info = info->next;
+  while (info != nullptr && !(info->handle == handle && info->context == context)) {
+    info = info->next;
+  }
   return info;
 }
 
@@ -53,6 +60,24 @@ void remove(Array<void*>* list, void* value) noexcept {
   list->truncate(kept);
 }
 
+KnownKernel* find_kernel(void* handle) noexcept {
+  if (g_kernels == nullptr) return nullptr;
+  for (KnownKernel& kernel : *g_kernels) {
+    if (kernel.handle == handle) return &kernel;
+  }
+  return nullptr;
+}
+
+// Those that were never launched included: their handles may come back as functions of a module.
+void forget_kernels_of(void* library) noexcept {
+  if (g_kernels == nullptr) return;
+  std::size_t kept = 0;
+  for (const KnownKernel& kernel : *g_kernels) {
+    if (kernel.library != library) (*g_kernels)[kept++] = kernel;
+  }
+  g_kernels->truncate(kept);
+}
+
 // Fills `parameters`. False: the driver cannot tell.
 bool read_layout(FunctionInfo* info) noexcept {
   info->parameters.clear();
@@ -67,6 +92,9 @@ bool read_layout(FunctionInfo* info) noexcept {
     if (result == CUDA_ERROR_INVALID_VALUE) return true;
     if (result != CUDA_SUCCESS || offset + size > UINT16_MAX) return false;
     ParameterSpec spec{static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(size)};
+    if (is_mutant(Mutant::kArgumentShort)) --spec.size;
+    if (is_mutant(Mutant::kArgumentLong)) ++spec.size;
+    if (is_mutant(Mutant::kArgumentMoved) && index != 0) spec.offset += 4;
     if (!info->parameters.push_back(spec)) return false;
     info->argument_bytes = static_cast<std::uint32_t>(offset + size);
   }
@@ -85,7 +113,7 @@ CUfunction resolve(const FunctionInfo& info) noexcept {
 }
 
 bool read_limits(FunctionInfo* info, CUfunction function) noexcept {
-  int threads = 0, shared = 0, cluster = 0;
+  int threads = 0, shared = 0, cluster = 0, large = 0;
   if (!attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads)) return false;
   if (!attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &shared)) {
     return false;
@@ -97,6 +125,9 @@ bool read_limits(FunctionInfo* info, CUfunction function) noexcept {
   if (attribute(function, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, &cluster) && cluster != 0) {
     return false;
   }
+  info->allows_large_clusters =
+      attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, &large) &&
+      large != 0;
   info->max_threads = static_cast<std::uint32_t>(threads);
   info->max_dynamic_shared = static_cast<std::uint32_t>(shared);
   return true;
@@ -140,17 +171,22 @@ void inspect(FunctionInfo* info) noexcept {
 
 // Puts what inspect() found into the entry of the handle. Called with g_mutex held.
 FunctionInfo* publish(FunctionInfo& found) noexcept {
-  FunctionInfo* info = find_any(found.handle);
+  FunctionInfo* info = find_any(found.handle, found.context);
   bool is_new = info == nullptr;
   if (is_new) info = new (std::nothrow) FunctionInfo;
   if (info == nullptr) return nullptr;
-  info->handle = found.handle;
+  if (is_new) {  // readers without a lock look at these in the entries of a chain, dead ones too
+    info->handle = found.handle;
+    info->context = found.context;
+  }
   info->is_kernel = found.is_kernel;
   info->queueable = found.queueable;
   info->loaded.store(found.loaded.load(std::memory_order_relaxed), std::memory_order_relaxed);
   info->reason = found.reason;
   info->owner = found.owner;
   info->token = g_next_token++ * 0x9E3779B97F4A7C15ull;
+  info->allows_large_clusters = found.allows_large_clusters;
+  info->resident.store(0, std::memory_order_relaxed);
   info->max_threads = found.max_threads;
   info->max_dynamic_shared = found.max_dynamic_shared;
   info->argument_bytes = found.argument_bytes;
@@ -165,6 +201,18 @@ FunctionInfo* publish(FunctionInfo& found) noexcept {
   return info;
 }
 
+// A CUfunction belongs to one context. Called with g_mutex held.
+bool belongs_elsewhere(CUfunction handle, const ContextState& context) noexcept {
+  FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_relaxed);
+  for (; info != nullptr; info = info->next) {
+    if (info->handle == handle && info->context != &context && !info->is_kernel &&
+        info->queueable && info->alive.load(std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool update_bytes(std::byte* to, const void* from, std::size_t size) noexcept {
@@ -173,39 +221,49 @@ bool update_bytes(std::byte* to, const void* from, std::size_t size) noexcept {
   return true;
 }
 
-FunctionInfo* find_function(CUfunction handle) noexcept {
-  FunctionInfo* info = find_any(handle);
+FunctionInfo* find_function(CUfunction handle, const ContextState* context) noexcept {
+  FunctionInfo* info = find_any(handle, context);
   // Acquire pairs with the release store in learn_function(): a revived entry is complete.
   return info != nullptr && info->alive.load(std::memory_order_acquire) ? info : nullptr;
 }
 
-FunctionInfo* learn_function(CUfunction handle) noexcept {
+FunctionInfo* learn_function(CUfunction handle, const ContextState& context) noexcept {
   FunctionInfo found;
   found.handle = handle;
+  found.context = &context;
   {
     MutexGuard guard(g_mutex);
-    found.is_kernel = contains(g_kernels, handle);
+    found.is_kernel = find_kernel(handle) != nullptr;
   }
   inspect(&found);  // calls the driver, so without the lock
   MutexGuard guard(g_mutex);
-  FunctionInfo* known = find_function(handle);
+  if (!found.is_kernel && belongs_elsewhere(handle, context)) {
+    refuse(&found, DirectReason::kStream);  // the driver will say what it thinks of that
+  }
+  FunctionInfo* known = find_function(handle, &context);
   return known != nullptr ? known : publish(found);
 }
 
-void note_kernel(CUkernel kernel) noexcept {
+void note_kernel(CUkernel kernel, CUlibrary library) noexcept {
   MutexGuard guard(g_mutex);
-  add(g_kernels, kernel);
+  if (KnownKernel* known = find_kernel(kernel); known != nullptr) {
+    known->library = library;
+    return;
+  }
+  if (g_kernels == nullptr) g_kernels = new (std::nothrow) Array<KnownKernel>;
+  // Without memory for it the kernel is taken for a function, and its layout stays unknown.
+  if (g_kernels != nullptr) static_cast<void>(g_kernels->push_back({kernel, library}));
 }
 
 void forget_functions_of(void* owner) noexcept {
   MutexGuard guard(g_mutex);
   for (std::atomic<FunctionInfo*>& chain : g_chains) {
     for (FunctionInfo* info = chain.load(std::memory_order_relaxed); info; info = info->next) {
-      if (info->owner != owner) continue;
+      if (info->owner != owner || is_mutant(Mutant::kHandleReuseUnnoticed)) continue;
       info->alive.store(false, std::memory_order_release);
-      if (info->is_kernel) remove(g_kernels, info->handle);
     }
   }
+  forget_kernels_of(owner);
   remove(g_tainted, owner);
 }
 
@@ -219,10 +277,21 @@ void taint_functions_of(void* owner, DirectReason reason) noexcept {
   }
 }
 
+void forget_functions_in(const ContextState& context) noexcept {
+  MutexGuard guard(g_mutex);
+  for (std::atomic<FunctionInfo*>& chain : g_chains) {
+    for (FunctionInfo* info = chain.load(std::memory_order_relaxed); info; info = info->next) {
+      if (info->context == &context) info->alive.store(false, std::memory_order_release);
+    }
+  }
+}
+
 void refresh_function(CUfunction handle) noexcept {
   MutexGuard guard(g_mutex);
-  FunctionInfo* info = find_any(handle);
-  if (info != nullptr) info->alive.store(false, std::memory_order_release);
+  FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_relaxed);
+  for (; info != nullptr; info = info->next) {
+    if (info->handle == handle) info->alive.store(false, std::memory_order_release);
+  }
 }
 
 }  // namespace runtime

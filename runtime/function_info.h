@@ -16,6 +16,8 @@
 
 namespace runtime {
 
+struct ContextState;
+
 // One kernel parameter: where the driver wants it in the packed buffer.
 struct ParameterSpec {
   std::uint16_t offset;  // bytes; the whole buffer is at most 32,764 (CUDA 12.1 and later)
@@ -23,10 +25,12 @@ struct ParameterSpec {
 };
 
 struct FunctionInfo {
-  CUfunction handle = nullptr;     // a CUfunction, or a CUkernel cast to one
-  std::atomic<bool> alive{false};  // false once its module or library is unloaded
-  bool is_kernel = false;          // CUkernel: no context of its own
+  CUfunction handle = nullptr;            // a CUfunction, or a CUkernel cast to one
+  const ContextState* context = nullptr;  // it was learned in; what follows is true there alone
+  std::atomic<bool> alive{false};         // false once its module or library is unloaded
+  bool is_kernel = false;                 // CUkernel: no context of its own
   bool queueable = false;
+  bool allows_large_clusters = false;
   mutable std::atomic<bool> loaded{false};  // code is on the device, or a launch has put it there
   DirectReason reason = DirectReason::kUnknownLayout;  // why not queueable
   void* owner = nullptr;                               // CUmodule, or CUlibrary of a kernel
@@ -34,6 +38,8 @@ struct FunctionInfo {
   std::uint32_t max_threads = 0;         // per block
   std::uint32_t max_dynamic_shared = 0;  // bytes
   std::uint32_t argument_bytes = 0;
+  // What the device holds of it at once, with the question (launch_attributes.cpp). 0: not asked.
+  mutable std::atomic<std::uint64_t> resident{0};
   Array<ParameterSpec> parameters;
   FunctionInfo* next = nullptr;  // hash chain; written before the entry is published
 
@@ -41,22 +47,24 @@ struct FunctionInfo {
   bool update_arguments(std::byte* stored, void* const* kernel_params) const noexcept;
 };
 
-// Known and alive, or null. No lock: any thread, launch path.
-FunctionInfo* find_function(CUfunction handle) noexcept;
+// Known in that context and alive, or null. No lock: any thread.
+FunctionInfo* find_function(CUfunction handle, const ContextState* context) noexcept;
 
 // Makes or revives the entry: asks the driver for layout, limits and owner and loads the code, as a
-// bare first launch would do now. The current context must be the one the function will run in.
+// bare first launch would do now. `context` must be current: the one the function will run in.
 // Calls the driver; nothing may be queued that the load could wait for. Null only when out of
 // memory.
-FunctionInfo* learn_function(CUfunction handle) noexcept;
+FunctionInfo* learn_function(CUfunction handle, const ContextState& context) noexcept;
 
 // Remembers that the handle is a CUkernel (returned by cuLibraryGetKernel or
-// cuLibraryEnumerateKernels).
-void note_kernel(CUkernel kernel) noexcept;
+// cuLibraryEnumerateKernels) until the library is unloaded.
+void note_kernel(CUkernel kernel, CUlibrary library) noexcept;
 
 // The module or library is gone, or its functions may not be queued any more.
 void forget_functions_of(void* owner) noexcept;
 void taint_functions_of(void* owner, DirectReason reason) noexcept;
+// The context has gone and its modules with it; their handles may come back as other functions.
+void forget_functions_in(const ContextState& context) noexcept;
 // A function attribute changed: limits are asked again at the next launch.
 void refresh_function(CUfunction handle) noexcept;
 

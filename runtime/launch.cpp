@@ -7,6 +7,7 @@
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
 #include "runtime/flush_queues.h"
+#include "runtime/mutants.h"
 
 namespace runtime {
 namespace {
@@ -31,6 +32,7 @@ bool is_within(const std::uint32_t value[3], const std::uint32_t limit[3]) noexc
 
 bool is_within_limits(const LaunchShape& shape, const ContextState& context,
                       const FunctionInfo& info) noexcept {
+  if (is_mutant(Mutant::kLimitsUnchecked)) return true;
   std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   return is_within(shape.grid, context.max_grid) && is_within(shape.block, context.max_block) &&
          threads <= context.max_threads && threads <= info.max_threads &&
@@ -63,24 +65,25 @@ bool read_extra(void** extra, const FunctionInfo& info, void** params) noexcept 
 
 // Sends everything on, batches left open: the load that follows may wait for work that we hold
 // (cuda.h, lazy loading).
-CUresult submit_for_load() noexcept {
-  if (!anything_queued()) return CUDA_SUCCESS;
+CUresult submit_for_load(const ContextState& current) noexcept {
+  if (!anything_queued() || is_mutant(Mutant::kLoadFlushDropped)) return CUDA_SUCCESS;
   FirstError error;
   for_each_queue(nullptr, [&](StreamQueue& queue) {
     if (queue.waiting_ticket() == 0) return;
     QueueGuard guard(queue.lock());
-    error.note(queue.submit_pending(FlushReason::kLoad, DirectReason::kFirstSight));
+    note_for(&current, queue, queue.submit_pending(FlushReason::kLoad, DirectReason::kFirstSight),
+             &error);
   });
   return error.value;
 }
 
 const FunctionInfo* known_function(CUfunction function, ContextState& context,
                                    FirstError* error) noexcept {
-  const FunctionInfo* info = find_function(function);
+  const FunctionInfo* info = find_function(function, &context);
   if (info != nullptr) return info;
-  error->note(submit_for_load());
+  error->note(submit_for_load(context));
   DriverScope scope(&context, true);
-  return learn_function(function);
+  return learn_function(function, context);
 }
 
 // A driver without cuFuncLoad: the launch itself loads the code, and still counts as part of the
@@ -89,13 +92,10 @@ CUresult launch_and_note(StreamQueue& queue, const Launch& launch,
                          const FunctionInfo& info) noexcept {
   FirstError error;
   error.note(queue.submit_pending(FlushReason::kLoad, DirectReason::kFirstSight));
-  const LaunchShape& shape = launch.shape;
   {
     DriverScope scope(queue.context());
-    error.note(real.cuLaunchKernel(launch.function, shape.grid[0], shape.grid[1], shape.grid[2],
-                                   shape.block[0], shape.block[1], shape.block[2],
-                                   shape.shared_bytes, launch.stream, launch.kernel_params,
-                                   nullptr));
+    error.note(launch_now(launch.function, launch.shape, launch.attributes, launch.stream,
+                          launch.kernel_params, nullptr));
   }
   g_counters.count_direct(DirectReason::kFirstLaunch, 1);
   if (error.value != CUDA_SUCCESS) return error.value;
@@ -125,6 +125,7 @@ LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& la
         case StreamQueue::Append::kQueued:
           return queued(error);
         case StreamQueue::Append::kFull:
+          if (is_mutant(Mutant::kFullQueueDrops)) return queued(error);
           error.note(queue.close(FlushReason::kFull));
           continue;
         case StreamQueue::Append::kGated:
@@ -137,6 +138,15 @@ LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& la
     }
     error.note(flush_other_side(queue, context));
   }
+}
+
+// What a node would not carry, whatever the device can do.
+bool may_have_attributes(const Launch& launch, void** extra, const FunctionInfo& info) noexcept {
+  if (launch.attributes.is_plain()) return true;
+  // Cooperative nodes take no packed arguments (cuda.h, cuGraphAddKernelNode), which is what we
+  // would pass for many parameters; and the key holds only addresses of user space.
+  return extra == nullptr && info.parameters.size() <= kMaxExtraParameters &&
+         launch_key(launch.function) >> kAddressBits == 0;
 }
 
 void remember_queue(CUstream stream, StreamQueue* queue, std::uint32_t epoch) noexcept {
@@ -156,6 +166,8 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (target.is_per_thread) return refuse(DirectReason::kPerThreadStream);
   if (target.queue == nullptr || target.context != current) return refuse(DirectReason::kStream);
   if (current->captures.load(std::memory_order_relaxed) != 0) return refuse(DirectReason::kCapture);
+  if (current->is_suspect.load(std::memory_order_relaxed)) return refuse(DirectReason::kFault);
+  if (launch.function == nullptr) return refuse(DirectReason::kLimits);
   if (!read_limits(*current)) return refuse(DirectReason::kLimits);
 
   FirstError error;
@@ -163,7 +175,11 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (info == nullptr || !info->queueable) {
     return refuse(info == nullptr ? DirectReason::kNoMemory : info->reason, error);
   }
-  if (!is_within_limits(launch.shape, *current, *info)) {
+  if (!may_have_attributes(launch, extra, *info)) {
+    return refuse(DirectReason::kAttributes, error);
+  }
+  if (!is_within_limits(launch.shape, *current, *info) ||
+      !may_launch(*info, launch.shape, launch.attributes, *current)) {
     return refuse(DirectReason::kLimits, error);
   }
 
@@ -184,7 +200,7 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
 
 CUresult flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept {
   g_counters.count_direct(reason, 1);
-  if (!anything_queued()) return CUDA_SUCCESS;
+  if (!anything_queued() || is_mutant(Mutant::kDirectLaunchFlushDropped)) return CUDA_SUCCESS;
   return flush_target(find_stream(stream, per_thread_default), FlushReason::kDirectLaunch);
 }
 

@@ -10,7 +10,7 @@ namespace runtime {
 
 // True: the launch was what the stream's recording expected, and is queued. Everything else is
 // queue_launch()'s.
-inline bool queue_expected(CUfunction function, const LaunchShape& shape, CUstream stream,
+inline bool queue_expected(LaunchKey key, const LaunchShape& shape, CUstream stream,
                            void** kernel_params) noexcept {
   ThreadState& thread = t_thread;
   if (thread.last_queue == nullptr || thread.last_stream != stream || kernel_params == nullptr ||
@@ -18,7 +18,7 @@ inline bool queue_expected(CUfunction function, const LaunchShape& shape, CUstre
     return false;
   }
   QueueGuard guard(thread.last_queue->lock());
-  return thread.last_queue->append_expected(function, shape, kernel_params);
+  return thread.last_queue->append_expected(key, shape, kernel_params);
 }
 
 struct LaunchOutcome {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sequence.h"
 
+#include "runtime/mutants.h"
+
 namespace runtime {
 namespace {
 
@@ -12,8 +14,8 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t token) noexcept {
 
 }  // namespace
 
-LaunchSlot* Sequence::append(CUfunction function, const FunctionInfo* info,
-                             const LaunchShape& shape) noexcept {
+LaunchSlot* Sequence::append(const FunctionInfo* info, const LaunchShape& shape,
+                             const LaunchAttributes& attributes) noexcept {
   std::size_t offset = arguments.size();
   std::size_t bytes = (info->argument_bytes + 15u) & ~std::size_t{15};
   if (offset + bytes > UINT32_MAX || !arguments.resize(offset + bytes) ||
@@ -21,11 +23,14 @@ LaunchSlot* Sequence::append(CUfunction function, const FunctionInfo* info,
     return nullptr;
   }
   LaunchSlot& slot = slots[count];
-  slot.function = function;
+  slot.key = launch_key(info->handle, attributes);
   slot.info = info;
-  slot.prefix_hash = mix(count == 0 ? 0 : slots[count - 1].prefix_hash, info->token);
+  slot.attributes = attributes;
+  slot.prefix_hash =
+      mix(count == 0 ? 0 : slots[count - 1].prefix_hash, info->token + (slot.key >> kAddressBits));
   slot.shape = shape;
   slot.arguments = static_cast<std::uint32_t>(offset);
+  if (count == 1 && is_mutant(Mutant::kIdentityMissesOne)) slot.prefix_hash = slots[0].prefix_hash;
   slots[count + 1] = LaunchSlot{};
   ++count;
   return &slot;
@@ -34,9 +39,8 @@ LaunchSlot* Sequence::append(CUfunction function, const FunctionInfo* info,
 bool Sequence::same_prefix(const Sequence& other, std::uint32_t launches) const noexcept {
   if (count < launches || other.count < launches) return false;
   for (std::uint32_t i = 0; i < launches; ++i) {
-    if (slots[i].function != other.slots[i].function || slots[i].info != other.slots[i].info) {
-      return false;
-    }
+    if (i == 1 && is_mutant(Mutant::kIdentityMissesOne)) continue;
+    if (slots[i].key != other.slots[i].key || slots[i].info != other.slots[i].info) return false;
   }
   // A dead handle's recordings are purged when it dies, so equal infos mean equal lives; the hash
   // covers the tokens.
@@ -54,7 +58,7 @@ void Sequence::take_values(const Sequence& from, std::uint32_t launches) noexcep
       std::memcpy(arguments_of(to), from.arguments_of(source), bytes);
       changed = true;
     }
-    if (changed) mark_dirty(i);
+    if (changed && !is_mutant(Mutant::kTakenPatchMissed)) mark_dirty(i);
   }
 }
 
@@ -62,7 +66,7 @@ bool Sequence::copy_prefix(const Sequence& from, std::uint32_t launches) noexcep
   if (!start()) return false;
   for (std::uint32_t i = 0; i < launches; ++i) {
     const LaunchSlot& source = from.slots[i];
-    LaunchSlot* slot = append(source.function, source.info, source.shape);
+    LaunchSlot* slot = append(source.info, source.shape, source.attributes);
     if (slot == nullptr) return false;
     std::memcpy(arguments_of(*slot), from.arguments_of(source), source.info->argument_bytes);
   }

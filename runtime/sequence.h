@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ordered list of launches with everything needed to submit them: the values the program last
-// asked for. Its identity is the ordered functions; grids, blocks, shared bytes and arguments are
-// values. A Sequence belongs to one StreamQueue and is guarded by that queue's lock.
+// asked for. Its identity is the ordered functions with their attributes; grids, blocks, shared
+// bytes and arguments are values. A Sequence belongs to one StreamQueue and is guarded by that
+// queue's lock.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "runtime/array.h"
 #include "runtime/function_info.h"
+#include "runtime/launch_attributes.h"
 
 namespace runtime {
 
@@ -27,12 +29,14 @@ struct LaunchShape {
 
 // One cache line a launch.
 struct LaunchSlot {
-  CUfunction
-      function;  // as the program passed it; null in the end marker, so that it matches no launch
-  const FunctionInfo* info;
+  LaunchKey key = kNoLaunch;  // function and attributes; the end marker's matches no launch
+  const FunctionInfo* info;   // null in the end marker
   std::uint64_t prefix_hash;  // identity of the launches up to and including this one
   LaunchShape shape;
   std::uint32_t arguments;  // offset in Sequence::arguments, a multiple of 16
+  LaunchAttributes attributes;
+
+  CUfunction function() const noexcept { return info->handle; }  // as the program passed it
 };
 static_assert(sizeof(LaunchSlot) <= 64);
 
@@ -61,8 +65,8 @@ struct Sequence {
   }
   // Adds a launch with zeroed arguments and an end marker behind it; returns its slot, null when
   // out of memory.
-  LaunchSlot* append(CUfunction function, const FunctionInfo* info,
-                     const LaunchShape& shape) noexcept;
+  LaunchSlot* append(const FunctionInfo* info, const LaunchShape& shape,
+                     const LaunchAttributes& attributes = {}) noexcept;
   std::byte* arguments_of(const LaunchSlot& slot) noexcept {
     return arguments.data() + slot.arguments;
   }
@@ -71,7 +75,7 @@ struct Sequence {
   }
   std::uint64_t hash() const noexcept { return count == 0 ? 0 : slots[count - 1].prefix_hash; }
   void mark_dirty(std::uint32_t index) noexcept { dirty[index / 64] |= 1ull << (index % 64); }
-  // Same functions, in the same lives of their handles.
+  // Same functions in the same lives of their handles, with the same attributes.
   bool same_prefix(const Sequence& other, std::uint32_t launches) const noexcept;
   // Takes over the first `launches` values of `from` (same identity), marking what differs.
   void take_values(const Sequence& from, std::uint32_t launches) noexcept;

@@ -7,6 +7,8 @@
 #include <new>
 
 #include "runtime/driver_scope.h"
+#include "runtime/flush_queues.h"
+#include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
 namespace runtime {
@@ -110,9 +112,9 @@ StreamQueue* introduce(CUstream stream) noexcept {
 
 // Outside g_mutex: the queue may still have to call the driver. It stays in use until then, so
 // nobody takes the object.
-void retire_queue(StreamQueue& queue) noexcept {
+void retire_queue(StreamQueue& queue, FlushReason reason) noexcept {
   QueueGuard guard(queue.lock());
-  queue.close(FlushReason::kOrderGroup);
+  queue.close(reason);
   queue.retire();
 }
 
@@ -125,7 +127,9 @@ StreamQueue* first_queue() noexcept {
 StreamTarget find_stream(CUstream stream, bool per_thread_default) noexcept {
   StreamTarget target;
   target.context = current_context();
-  if (stream == kPerThreadHandle || (stream == nullptr && per_thread_default)) {
+  if (is_mutant(Mutant::kPerThreadTakenForLegacy)) per_thread_default = false;
+  if ((stream == kPerThreadHandle && !is_mutant(Mutant::kPerThreadQueued)) ||
+      (stream == nullptr && per_thread_default)) {
     target.is_per_thread = true;
   } else if (stream == nullptr || stream == kLegacyHandle) {
     if (target.context != nullptr) {
@@ -155,6 +159,7 @@ StreamTarget find_or_make_stream(CUstream stream, bool per_thread_default) noexc
 void stream_created(CUstream stream, ContextState* context, unsigned int flags) noexcept {
   StreamKind kind =
       (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking;
+  if (is_mutant(Mutant::kBlockingTakenForFree)) kind = StreamKind::kNonBlocking;
   MutexGuard guard(g_mutex);
   if (look_up(stream) != nullptr) return;
   StreamQueue* queue = make_queue(stream, kind, context);
@@ -171,7 +176,7 @@ void stream_destroyed(CUstream stream) noexcept {
     if (queue == nullptr) return;
     drop(queue);
   }
-  retire_queue(*queue);
+  retire_queue(*queue, FlushReason::kStreamEnd);
   forget_remembered_queues();
 }
 
@@ -181,12 +186,17 @@ void context_gone(ContextState& context) noexcept {
       MutexGuard guard(g_mutex);
       drop(&queue);
     }
-    retire_queue(queue);
+    retire_queue(queue, FlushReason::kContextEnd);
   });
   context.legacy_queue.store(nullptr, std::memory_order_release);
   context.limits_known.store(false, std::memory_order_release);
-  context.captures.store(0, std::memory_order_relaxed);
+  int begun = context.captures.exchange(0);
+  if (context.has_joined_capture.exchange(false)) --begun;
+  g_active_captures.fetch_sub(begun);
   context.direct_only = false;
+  context.is_suspect.store(false, std::memory_order_relaxed);
+  drop_deferred_error(context);
+  forget_functions_in(context);
   forget_remembered_queues();
 }
 

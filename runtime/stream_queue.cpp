@@ -5,6 +5,7 @@
 #include "runtime/deadline.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
+#include "runtime/mutants.h"
 
 namespace runtime {
 namespace {
@@ -43,7 +44,7 @@ LaunchSlot* StreamQueue::end_marker() noexcept {
 }
 
 bool StreamQueue::enter_group() noexcept {
-  switch (kind_) {
+  switch (kind()) {
     case StreamKind::kLegacy:
       return context()->group.try_open_legacy();
     case StreamKind::kBlocking:
@@ -55,9 +56,9 @@ bool StreamQueue::enter_group() noexcept {
 }
 
 bool StreamQueue::is_other_side_open() const noexcept {
-  if (is_open() || kind_ == StreamKind::kNonBlocking) return false;
+  if (is_open() || kind() == StreamKind::kNonBlocking) return false;
   const OrderGroup& group = context()->group;
-  return kind_ == StreamKind::kLegacy ? group.is_blocking_open() : group.is_legacy_open();
+  return kind() == StreamKind::kLegacy ? group.is_blocking_open() : group.is_legacy_open();
 }
 
 DirectReason StreamQueue::gate_reason() const noexcept {
@@ -68,8 +69,8 @@ DirectReason StreamQueue::gate_reason() const noexcept {
 }
 
 void StreamQueue::leave_group() noexcept {
-  if (kind_ == StreamKind::kLegacy) context()->group.close_legacy();
-  if (kind_ == StreamKind::kBlocking) context()->group.close_blocking();
+  if (kind() == StreamKind::kLegacy) context()->group.close_legacy();
+  if (kind() == StreamKind::kBlocking) context()->group.close_blocking();
 }
 
 void StreamQueue::start_waiting() noexcept {
@@ -79,7 +80,7 @@ void StreamQueue::start_waiting() noexcept {
 }
 
 // Chooses what the batch will follow. The group has been entered.
-bool StreamQueue::open_batch(CUfunction first) noexcept {
+bool StreamQueue::open_batch(LaunchKey first) noexcept {
   sequence_ = g_sink->recording_for(*this, first);
   is_recording_ = sequence_ != nullptr;
   if (!is_recording_) {
@@ -95,8 +96,8 @@ bool StreamQueue::open_batch(CUfunction first) noexcept {
 
 bool StreamQueue::follow(const Launch& launch) noexcept {
   LaunchSlot& slot = sequence_->slots[cursor_];
-  if (slot.function != launch.function) return false;
-  bool changed = !(slot.shape == launch.shape);
+  if (slot.key != launch.key() && !is_mutant(Mutant::kFunctionNotCompared)) return false;
+  bool changed = !(slot.shape == launch.shape) && !is_mutant(Mutant::kShapePatchMissed);
   slot.shape = launch.shape;
   changed |= slot.info->update_arguments(sequence_->arguments_of(slot), launch.kernel_params);
   if (changed) sequence_->mark_dirty(cursor_);
@@ -112,7 +113,7 @@ bool StreamQueue::diverge() noexcept {
 }
 
 bool StreamQueue::append_new(const Launch& launch, const FunctionInfo& info) noexcept {
-  LaunchSlot* slot = sequence_->append(launch.function, &info, launch.shape);
+  LaunchSlot* slot = sequence_->append(&info, launch.shape, launch.attributes);
   if (slot == nullptr) return false;
   info.update_arguments(sequence_->arguments_of(*slot), launch.kernel_params);
   return true;
@@ -128,7 +129,7 @@ StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
     if (!enter_group()) return Append::kOtherSideOpen;
-    if (!open_batch(launch.function)) {
+    if (!open_batch(launch.key())) {
       leave_group();
       return Append::kNoMemory;
     }
@@ -141,6 +142,8 @@ StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo
     }
   }
   ++cursor_;
+  if (is_mutant(Mutant::kStaleArguments))
+    note_arguments(sequence_, cursor_ - 1, launch.kernel_params);
   if (!was_waiting) start_waiting();
   if (is_recording_) {
     arguments_ = sequence_->arguments.data();
@@ -170,11 +173,13 @@ CUresult StreamQueue::close(FlushCause cause) noexcept {
     cause.count();
     g_counters.add(g_counters.queued, pending());
   }
+  if (is_mutant(Mutant::kStaleArguments)) read_arguments_again(sequence_);
   CUresult result = CUDA_SUCCESS;
   {
     DriverScope scope(context());
     result = g_sink->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
   }
+  if (result != CUDA_SUCCESS) note_failure(result);
   reset_batch();
   return result;
 }
@@ -186,14 +191,16 @@ CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noex
   DriverScope scope(context());
   CUresult result = g_sink->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
   note_submitted();
+  if (result != CUDA_SUCCESS) note_failure(result);
   return result;
 }
 
 void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context) noexcept {
   stream_ = stream;
-  kind_ = kind;
+  kind_.store(kind, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   gate_ = DirectReason::kCount;
+  is_capture_origin.store(false);
   is_in_use_.store(true, std::memory_order_relaxed);
 }
 

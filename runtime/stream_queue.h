@@ -11,6 +11,7 @@
 #include "runtime/batch_sink.h"
 #include "runtime/context_state.h"
 #include "runtime/lock.h"
+#include "runtime/mutants.h"
 #include "runtime/sequence.h"
 
 namespace runtime {
@@ -23,6 +24,9 @@ struct Launch {
   LaunchShape shape;
   CUstream stream;
   void** kernel_params;  // one pointer per parameter; may be null when there are none
+  LaunchAttributes attributes{};
+
+  LaunchKey key() const noexcept { return launch_key(function, attributes); }
 };
 
 // What submitted a batch: a driver entry of the program, or one of our own reasons.
@@ -51,14 +55,13 @@ class StreamQueue {
   QueueLock& lock() noexcept { return lock_; }
 
   // The launch path. True: the launch was the expected one and is queued. Lock held.
-  bool append_expected(CUfunction function, const LaunchShape& shape,
-                       void** kernel_params) noexcept;
+  bool append_expected(LaunchKey key, const LaunchShape& shape, void** kernel_params) noexcept;
   // Any launch that passed the checks of launch.cpp. Lock held.
   Append append(const Launch& launch, const FunctionInfo& info) noexcept;
   // Everything in the batch has been submitted; the next launch starts a wait and must pass through
   // append(). Lock held.
   void note_submitted() noexcept {
-    submitted_ = cursor_;
+    if (!is_mutant(Mutant::kSubmittedTwice)) submitted_ = cursor_;
     next_ = end_marker();
     ticket_.store(0, std::memory_order_relaxed);
   }
@@ -90,18 +93,19 @@ class StreamQueue {
   std::uint64_t opened_at() const noexcept { return opened_at_.load(std::memory_order_relaxed); }
   std::uint32_t pending() const noexcept { return cursor_ - submitted_; }
   CUstream stream() const noexcept { return stream_; }
-  StreamKind kind() const noexcept { return kind_; }
+  StreamKind kind() const noexcept { return kind_.load(std::memory_order_relaxed); }
   ContextState* context() const noexcept { return context_.load(std::memory_order_relaxed); }
   bool is_in_use() const noexcept { return is_in_use_.load(std::memory_order_relaxed); }
   StreamQueue* next_queue() const noexcept { return next_queue_; }
   void set_next_queue(StreamQueue* queue) noexcept { next_queue_ = queue; }
-  std::uint32_t seen_ticket = 0;  // deadline thread only
+  std::uint32_t seen_ticket = 0;               // deadline thread only
+  std::atomic<bool> is_capture_origin{false};  // a capture began on this stream and has not ended
 
   Recordings* recordings = nullptr;  // owned by the sink; lock held
 
  private:
   static LaunchSlot* end_marker() noexcept;
-  bool open_batch(CUfunction first) noexcept;
+  bool open_batch(LaunchKey first) noexcept;
   bool enter_group() noexcept;
   void leave_group() noexcept;
   void start_waiting() noexcept;
@@ -115,7 +119,8 @@ class StreamQueue {
   QueueLock lock_;
   bool is_recording_ = false;  // sequence_ is a recording we follow
   DirectReason gate_ = DirectReason::kCount;
-  StreamKind kind_ = StreamKind::kNonBlocking;
+  // Like context_: a flush that looks for queues reads it without the lock.
+  std::atomic<StreamKind> kind_{StreamKind::kNonBlocking};
   LaunchSlot* next_ = end_marker();  // the slot the next launch is expected to match
   std::byte* arguments_ = nullptr;   // of sequence_
   std::uint64_t* dirty_ = nullptr;   // of sequence_
@@ -133,12 +138,13 @@ class StreamQueue {
   StreamQueue* next_queue_ = nullptr;  // written before the object is published
 };
 
-inline bool StreamQueue::append_expected(CUfunction function, const LaunchShape& shape,
+inline bool StreamQueue::append_expected(LaunchKey key, const LaunchShape& shape,
                                          void** kernel_params) noexcept {
   LaunchSlot* slot = next_;
-  if (slot->function != function || !(slot->shape == shape)) [[unlikely]]
+  if (slot->key != key || !(slot->shape == shape)) [[unlikely]]
     return false;
-  if (slot->info->update_arguments(arguments_ + slot->arguments, kernel_params)) {
+  if (slot->info->update_arguments(arguments_ + slot->arguments, kernel_params) &&
+      !is_mutant(Mutant::kArgumentPatchMissed)) {
     dirty_[cursor_ / 64] |= 1ull << (cursor_ % 64);
   }
   ++cursor_;

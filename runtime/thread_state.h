@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "runtime/driver.h"
+#include "runtime/mutants.h"
 
 namespace runtime {
 
@@ -18,6 +19,7 @@ struct ThreadState {
   // The current context as the driver last told it; null when unknown, until current_context()
   // asks.
   ContextState* context = nullptr;
+  std::uint32_t context_epoch = 0;  // when it was told; any thread may have destroyed it since
   CUstream last_stream = nullptr;
   StreamQueue* last_queue = nullptr;
   std::uint32_t epoch = 0;  // of last_queue; see g_queue_epoch
@@ -30,12 +32,19 @@ extern thread_local constinit ThreadState t_thread [[gnu::tls_model("initial-exe
 // with it by the program.
 extern constinit std::atomic<std::uint32_t> g_queue_epoch;
 
+// Does this thread know that `context` is its current one?
+inline bool is_current(const ContextState* context) noexcept {
+  return t_thread.context == context &&
+         t_thread.context_epoch == g_queue_epoch.load(std::memory_order_relaxed);
+}
+
 // The context of this thread changed: ask again at the next launch.
 inline void forget_thread_context() noexcept {
   t_thread.context = nullptr;
   t_thread.last_queue = nullptr;
 }
 inline void forget_remembered_queues() noexcept {
+  if (is_mutant(Mutant::kRememberedQueueKept)) return;
   g_queue_epoch.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -9,9 +9,8 @@
 
 namespace runtime {
 
-// A driver one major version ahead of the table has about 50 entries more, the interop headers
-// have 60. A slot costs 96 bytes here and 16 bytes of code (shim/unknown_entry_<cpu>.S has the same
-// number).
+// A driver one major version ahead of the table has about 50 entries more. A slot costs 96 bytes
+// here and 16 bytes of code (shim/unknown_entry_<cpu>.S has the same number).
 inline constexpr std::size_t kMaxUnknownEntries = 256;
 
 // The slot of `address`, a new one under `name` if it has none; kMaxUnknownEntries when all are

@@ -5,19 +5,24 @@
 #pragma once
 
 #include <cerrno>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
+#include "runtime/deferral.h"
 #include "runtime/driver.h"
 #include "runtime/flush.h"
+#include "runtime/mutants.h"
 #include "shim/lifecycle.h"
 
 namespace shim {
 
 using runtime::EntryClass;
 using runtime::EntryId;
+using runtime::is_mutant;
+using runtime::Mutant;
 using runtime::row;
 using runtime::Rule;
 using runtime::StreamArgument;
@@ -33,7 +38,9 @@ constexpr bool is_timed(EntryId id) {
 class ErrnoKeeper {
  public:
   ErrnoKeeper() noexcept : value_(errno) {}
-  ~ErrnoKeeper() { errno = value_; }
+  ~ErrnoKeeper() {
+    if (!is_mutant(Mutant::kErrnoLost)) errno = value_;
+  }
   ErrnoKeeper(const ErrnoKeeper&) = delete;
   ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
 
@@ -55,6 +62,9 @@ CUstream stream_of(Args... args) noexcept {
   } else if constexpr (where == StreamArgument::kInstantiateParams) {
     const CUDA_GRAPH_INSTANTIATE_PARAMS* params = std::get<2>(arguments);
     return params != nullptr ? params->hUploadStream : nullptr;
+  } else if constexpr (where == StreamArgument::kPointer2) {
+    const CUstream* stream = std::get<2>(arguments);
+    return stream != nullptr ? *stream : nullptr;
   } else if constexpr (where == StreamArgument::kNone) {
     return nullptr;
   } else {
@@ -76,17 +86,31 @@ CUcontext context_of(Args... args) noexcept {
   return nullptr;
 }
 
+// False but for a mutant that forgets the rule of some entries.
+template <EntryId id>
+bool is_flush_dropped() noexcept {
+  constexpr std::string_view api = row(id).api;
+  if constexpr (api == "cuEventRecord") return is_mutant(Mutant::kEventRecordFlushDropped);
+  if constexpr (api == "cuStreamQuery") return is_mutant(Mutant::kQueryFlushDropped);
+  if constexpr (api == "cuMemFree") return is_mutant(Mutant::kFreeFlushDropped);
+  if constexpr (api == "cuMemcpyDtoDAsync") return is_mutant(Mutant::kCopyFlushDropped);
+  if constexpr (api == "cuLaunchHostFunc") return is_mutant(Mutant::kHostFunctionFlushDropped);
+  constexpr bool is_capture = row(id).entry_class == EntryClass::kCapture;
+  return is_capture && is_mutant(Mutant::kCaptureFlushDropped);
+}
+
 // Submits what the row's rule says, whatever is queued. Rules that a hook refines act at their
 // strictest.
 template <EntryId id, typename... Args>
 [[gnu::noinline]] CUresult submit_by_rule(Args... args) noexcept {
   constexpr Rule rule = row(id).rule;
   const ErrnoKeeper keeper;
+  if (is_flush_dropped<id>()) return CUDA_SUCCESS;
   if constexpr (rule == Rule::kFlushStream) {
     return runtime::flush_stream(stream_of<id>(args...), row(id).per_thread_default(), id);
   } else if constexpr (rule == Rule::kFlushLegacy) {
     return runtime::flush_legacy(id);
-  } else if constexpr (rule == Rule::kFlushContext || rule == Rule::kFlushIfChanged) {
+  } else if constexpr (rule == Rule::kFlushContext) {
     return runtime::flush_context(context_of(args...), id);
   } else if constexpr (rule == Rule::kPass || rule == Rule::kLookup) {
     return CUDA_SUCCESS;
@@ -106,7 +130,39 @@ CUresult before(Args... args) noexcept {
 // What the application is told: the driver's own failure, else that of the work submitted ahead of
 // the call.
 inline CUresult combine(CUresult submitted, CUresult called) noexcept {
+  if (is_mutant(Mutant::kFlushErrorLost)) return called;
   return called == CUDA_SUCCESS ? submitted : called;
+}
+
+// Every answer of the driver passes through here: a fault changes what may be queued.
+inline CUresult noted(CUresult result) noexcept {
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    runtime::note_failure(result);
+  return result;
+}
+
+// Entries that take memory and do nothing else: one that failed for want of it has done nothing.
+constexpr bool takes_memory(EntryId id) {
+  const std::string_view api = row(id).api;
+  for (const std::string_view prefix :
+       {"cuMemAlloc", "cuMemHostAlloc", "cuMemCreate", "cuMemPoolCreate", "cuArray", "cuMipmapped",
+        "cuModuleLoad", "cuLibraryLoad", "cuGraphInstantiate", "cuStreamCreate", "cuEventCreate",
+        "cuCtxCreate"}) {
+    if (api.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// The driver's own answer. Memory that our graphs hold must not make a call of the program fail: it
+// is given back, and the call made again, once.
+template <EntryId id, typename... Args>
+[[gnu::always_inline]] inline CUresult call_driver(Args... args) noexcept {
+  CUresult result = runtime::slot_of<id>()(args...);
+  if constexpr (takes_memory(id)) {
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && runtime::give_back_graphs()) [[unlikely]]
+      result = runtime::slot_of<id>()(args...);
+  }
+  return noted(result);
 }
 
 inline bool is_profiling() noexcept {
@@ -145,13 +201,13 @@ template <EntryId id, typename... Args>
     timer.flushed();
     submitted = submit_by_rule<id>(args...);
   }
-  return combine(submitted, runtime::slot_of<id>()(args...));
+  return combine(submitted, call_driver<id>(args...));
 }
 
 template <EntryId id, typename... Args>
 [[gnu::noinline]] CUresult forward_behind_queue(Args... args) noexcept {
   const CUresult submitted = submit_by_rule<id>(args...);
-  return combine(submitted, runtime::slot_of<id>()(args...));
+  return combine(submitted, call_driver<id>(args...));
 }
 
 // The whole of an entry without a hook: rule, driver call, timing.
@@ -165,7 +221,7 @@ template <EntryId id, typename... Args>
     if (runtime::anything_queued()) [[unlikely]]
       return forward_behind_queue<id>(args...);
   }
-  return runtime::slot_of<id>()(args...);
+  return call_driver<id>(args...);
 }
 
 }  // namespace shim

@@ -21,8 +21,8 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
                        CUstream stream, void** kernel_params, void** extra) noexcept {
   const runtime::LaunchShape shape{
       {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  if (extra == nullptr && runtime::queue_expected(function, shape, stream, kernel_params))
-      [[likely]] {
+  if (extra == nullptr && runtime::queue_expected(runtime::launch_key(function), shape, stream,
+                                                  kernel_params)) [[likely]] {
     return CUDA_SUCCESS;
   }
   return launch_slowly<id>({function, shape, stream, kernel_params}, extra);
@@ -81,6 +81,16 @@ struct Hooks {
                                          int count, unsigned flags, CUdevice device) noexcept;
   static CUresult CUDAAPI cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params,
                                          unsigned flags, CUdevice device) noexcept;
+  static CUresult CUDAAPI cuGLCtxCreate(CUcontext* context, unsigned flags,
+                                        CUdevice device) noexcept;
+  static CUresult CUDAAPI cuGLCtxCreate_v2(CUcontext* context, unsigned flags,
+                                           CUdevice device) noexcept;
+  static CUresult CUDAAPI cuVDPAUCtxCreate(CUcontext* context, unsigned flags, CUdevice device,
+                                           runtime::interop::Name vdp_device,
+                                           runtime::interop::Handle get_proc_address) noexcept;
+  static CUresult CUDAAPI cuVDPAUCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device,
+                                              runtime::interop::Name vdp_device,
+                                              runtime::interop::Handle get_proc_address) noexcept;
   static CUresult CUDAAPI cuCtxDestroy(CUcontext context) noexcept;
   static CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) noexcept;
   static CUresult CUDAAPI cuCtxDetach(CUcontext context) noexcept;
@@ -125,6 +135,10 @@ struct Hooks {
                                                            CUstreamCaptureMode mode) noexcept;
   static CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) noexcept;
   static CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) noexcept;
+  static CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event,
+                                            unsigned flags) noexcept;
+  static CUresult CUDAAPI cuStreamWaitEvent_ptsz(CUstream stream, CUevent event,
+                                                 unsigned flags) noexcept;
 
   // hooks_code.cpp
   static CUresult CUDAAPI cuModuleUnload(CUmodule module) noexcept;

@@ -12,6 +12,7 @@ namespace {
 // the value again.
 template <EntryId id, typename Owner>
 CUresult unload(Owner owner) noexcept {
+  if (is_mutant(Mutant::kUnloadUnnoticed)) return runtime::slot_of<id>()(owner);
   CUresult submitted = before<id>(owner);
   if (owner != nullptr) {
     const ErrnoKeeper keeper;
@@ -30,7 +31,7 @@ CUresult take_reference(Reference* reference, CUmodule module, const char* name)
 }
 
 bool is_loaded(CUfunction function) noexcept {
-  const runtime::FunctionInfo* info = runtime::find_function(function);
+  const runtime::FunctionInfo* info = runtime::find_function(function, runtime::current_context());
   return info != nullptr && info->loaded.load(std::memory_order_relaxed);
 }
 bool is_loaded(CUkernel kernel) noexcept {
@@ -68,7 +69,7 @@ CUresult Hooks::cuLibraryUnload(CUlibrary library) noexcept {
 
 CUresult Hooks::cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) noexcept {
   CUresult result = runtime::real.cuLibraryGetKernel(kernel, library, name);
-  if (result == CUDA_SUCCESS && kernel != nullptr) runtime::note_kernel(*kernel);
+  if (result == CUDA_SUCCESS && kernel != nullptr) runtime::note_kernel(*kernel, library);
   return result;
 }
 
@@ -78,7 +79,7 @@ CUresult Hooks::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
   if (result != CUDA_SUCCESS || kernels == nullptr) return result;
   unsigned available = 0;
   if (runtime::real.cuLibraryGetKernelCount(&available, library) != CUDA_SUCCESS) return result;
-  for (unsigned i = 0; i < count && i < available; ++i) runtime::note_kernel(kernels[i]);
+  for (unsigned i = 0; i < count && i < available; ++i) runtime::note_kernel(kernels[i], library);
   return result;
 }
 
@@ -93,7 +94,8 @@ CUresult Hooks::cuModuleGetSurfRef(CUsurfref* reference, CUmodule module,
 CUresult Hooks::cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                                    int value) noexcept {
   int present = 0;
-  // GEMM libraries set the same value before every launch: no flush then.
+  // GEMM libraries set the same value before every launch: no flush then. Else the queues of every
+  // context are submitted: the function may be of another than the current one.
   if (is_loaded(function) &&
       runtime::real.cuFuncGetAttribute(&present, attribute, function) == CUDA_SUCCESS &&
       present == value) {

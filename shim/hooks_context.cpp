@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that make, end or switch contexts. A thread's remembered context is dropped after every
-// switch and asked for again at its next launch; recordings die while the driver can still free
-// them.
+// Calls that make, end or switch contexts. A thread's remembered context and queue are dropped
+// after a switch, unless the driver says that the context is the same; recordings die while the
+// driver can still free them.
 #include "runtime/deferral.h"
 #include "shim/hooks.h"
 
@@ -11,12 +11,14 @@ namespace {
 template <EntryId id, typename... Args>
 CUresult switch_context(Args... args) noexcept {
   CUresult result = forward_with_rule<id>(args...);
-  runtime::forget_thread_context();
+  const ErrnoKeeper keeper;
+  runtime::context_switched();
   return result;
 }
 
 template <EntryId id>
 CUresult end_context(CUcontext context) noexcept {
+  if (is_mutant(Mutant::kContextEndUnnoticed)) return runtime::slot_of<id>()(context);
   if (context == nullptr) return forward_with_rule<id>(context);
   runtime::ContextState* state = runtime::context_state(context);
   CUresult submitted = before<id>(context);
@@ -48,6 +50,7 @@ runtime::ContextState* primary_context(CUdevice device) noexcept {
 // same handle stays.
 template <EntryId id>
 CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
+  if (is_mutant(Mutant::kPrimaryResetUnnoticed)) return runtime::slot_of<id>()(device);
   CUresult submitted = before<id>(device);
   runtime::ContextState* state = primary_context(device);
   if (state != nullptr) runtime::context_dies(*state);
@@ -74,6 +77,25 @@ CUresult Hooks::cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity
 CUresult Hooks::cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned flags,
                                CUdevice device) noexcept {
   return switch_context<EntryId::cuCtxCreate_v4>(context, params, flags, device);
+}
+
+CUresult Hooks::cuGLCtxCreate(CUcontext* context, unsigned flags, CUdevice device) noexcept {
+  return switch_context<EntryId::cuGLCtxCreate>(context, flags, device);
+}
+CUresult Hooks::cuGLCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) noexcept {
+  return switch_context<EntryId::cuGLCtxCreate_v2>(context, flags, device);
+}
+CUresult Hooks::cuVDPAUCtxCreate(CUcontext* context, unsigned flags, CUdevice device,
+                                 runtime::interop::Name vdp_device,
+                                 runtime::interop::Handle get_proc_address) noexcept {
+  return switch_context<EntryId::cuVDPAUCtxCreate>(context, flags, device, vdp_device,
+                                                   get_proc_address);
+}
+CUresult Hooks::cuVDPAUCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device,
+                                    runtime::interop::Name vdp_device,
+                                    runtime::interop::Handle get_proc_address) noexcept {
+  return switch_context<EntryId::cuVDPAUCtxCreate_v2>(context, flags, device, vdp_device,
+                                                      get_proc_address);
 }
 
 CUresult Hooks::cuCtxDestroy(CUcontext context) noexcept {

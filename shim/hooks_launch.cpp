@@ -17,18 +17,9 @@ CUresult launch_directly(DirectReason reason, Args... args) noexcept {
     submitted =
         runtime::flush_for_launch(stream_of<id>(args...), row(id).per_thread_default(), reason);
   }
-  return combine(submitted, runtime::slot_of<id>()(args...));
-}
-
-// Attributes that say nothing; kCount when all do, else why the launch is not queued.
-DirectReason attributes_reason(const CUlaunchConfig& config) noexcept {
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = config.attrs[i];
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_IGNORE) continue;
-    if (attribute.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return DirectReason::kAttributes;
-    if (attribute.value.cooperative != 0) return DirectReason::kCooperative;
-  }
-  return DirectReason::kCount;
+  CUresult result = noted(runtime::slot_of<id>()(args...));
+  if (reason == DirectReason::kFault) runtime::launched_after_fault(result);
+  return combine(submitted, result);
 }
 
 template <EntryId id>
@@ -37,21 +28,25 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
   if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) {
     return launch_directly<id>(DirectReason::kLimits, config, function, kernel_params, extra);
   }
-  DirectReason reason = attributes_reason(*config);
+  constexpr bool is_per_thread = row(id).per_thread_default();
+  runtime::LaunchAttributes attributes;
+  DirectReason reason = runtime::read_attributes(*config, &attributes);
+  if (is_per_thread && reason == DirectReason::kCount && !attributes.is_plain()) {
+    reason = DirectReason::kPerThreadStream;
+  }
   if (reason != DirectReason::kCount) {
     return launch_directly<id>(reason, config, function, kernel_params, extra);
   }
   const runtime::LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                                    {config->blockDimX, config->blockDimY, config->blockDimZ},
                                    config->sharedMemBytes};
-  constexpr bool is_per_thread = row(id).per_thread_default();
+  const runtime::Launch launch{function, shape, config->hStream, kernel_params, attributes};
   if (!is_per_thread && extra == nullptr &&
-      runtime::queue_expected(function, shape, config->hStream, kernel_params)) {
+      runtime::queue_expected(launch.key(), shape, config->hStream, kernel_params)) {
     return CUDA_SUCCESS;
   }
   const ErrnoKeeper keeper;
-  runtime::LaunchOutcome outcome = runtime::queue_launch(
-      {function, shape, config->hStream, kernel_params}, extra, is_per_thread);
+  runtime::LaunchOutcome outcome = runtime::queue_launch(launch, extra, is_per_thread);
   if (outcome.is_queued) return outcome.result;
   CUresult result = launch_directly<id>(outcome.reason, config, function, kernel_params, extra);
   return combine(outcome.result, result);
@@ -91,9 +86,22 @@ CUresult Hooks::cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, 
                                           unsigned grid_z, unsigned block_x, unsigned block_y,
                                           unsigned block_z, unsigned shared_bytes, CUstream stream,
                                           void** kernel_params) noexcept {
-  return launch_directly<EntryId::cuLaunchCooperativeKernel>(
-      DirectReason::kCooperative, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-      shared_bytes, stream, kernel_params);
+  const runtime::Launch launch{
+      function,
+      {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes},
+      stream,
+      kernel_params,
+      {true, {}}};
+  if (runtime::queue_expected(launch.key(), launch.shape, stream, kernel_params)) {
+    return CUDA_SUCCESS;
+  }
+  const ErrnoKeeper keeper;
+  runtime::LaunchOutcome outcome = runtime::queue_launch(launch, nullptr, false);
+  if (outcome.is_queued) return outcome.result;
+  CUresult result = launch_directly<EntryId::cuLaunchCooperativeKernel>(
+      outcome.reason, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+      stream, kernel_params);
+  return combine(outcome.result, result);
 }
 
 CUresult Hooks::cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x,

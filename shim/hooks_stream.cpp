@@ -20,13 +20,21 @@ CUresult create_stream(CUstream* stream, unsigned flags, Args... args) noexcept 
 
 template <EntryId id>
 CUresult destroy_stream(CUstream stream) noexcept {
+  if (is_mutant(Mutant::kStreamEndUnnoticed)) return runtime::slot_of<id>()(stream);
+  CallTimer timer(id);
+  if (runtime::anything_queued()) timer.flushed();
   CUresult submitted = before<id>(stream);
+  runtime::ContextState* capture = nullptr;
   {
     const ErrnoKeeper keeper;
+    capture = runtime::capture_of(stream);
     // Recordings go first, while the stream's context can free them.
     runtime::stream_destroyed(stream);
   }
-  return combine(submitted, forward_with_rule<id>(stream));
+  // Without the rule: the stream is unknown by now, and ahead of unknown streams everything goes.
+  CUresult result = runtime::slot_of<id>()(stream);
+  if (capture != nullptr && result == CUDA_SUCCESS) runtime::capture_ended(capture);
+  return combine(submitted, result);
 }
 
 template <EntryId id, typename... Args>
@@ -48,31 +56,31 @@ CUresult begin_capture(CUstream stream, Args... args) noexcept {
     context = runtime::capture_begins(stream, row(id).per_thread_default());
   }
   CUresult result = forward_with_rule<id>(stream, args...);
-  if (result != CUDA_SUCCESS) runtime::capture_ended(context);
-  return combine(submitted, result);
-}
-
-template <EntryId id>
-bool is_capturing(CUstream stream) noexcept {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result;
-  if constexpr (row(id).per_thread_default()) {
-    result = runtime::real.cuStreamIsCapturing_ptsz(stream, &status);
+  if (result == CUDA_SUCCESS) {
+    runtime::capture_began(stream, row(id).per_thread_default());
   } else {
-    result = runtime::real.cuStreamIsCapturing(stream, &status);
+    runtime::capture_ended(context);
   }
-  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return combine(submitted, result);
 }
 
 // A wrong-thread error does not end a capture, so the status decides.
 template <EntryId id>
 CUresult end_capture(CUstream stream, CUgraph* graph) noexcept {
-  bool was_capturing = is_capturing<id>(stream);
+  constexpr bool is_per_thread = row(id).per_thread_default();
+  bool was_capturing = runtime::is_capturing(stream, is_per_thread);
   CUresult result = forward_with_rule<id>(stream, graph);
-  if (was_capturing && !is_capturing<id>(stream)) {
+  if (was_capturing && !runtime::is_capturing(stream, is_per_thread)) {
     const ErrnoKeeper keeper;
-    runtime::capture_ended(runtime::find_stream(stream, row(id).per_thread_default()).context);
+    runtime::capture_ended_on(stream, is_per_thread);
   }
+  return result;
+}
+
+template <EntryId id>
+CUresult wait_event(CUstream stream, CUevent event, unsigned flags) noexcept {
+  CUresult result = forward_with_rule<id>(stream, event, flags);
+  if (result == CUDA_SUCCESS) runtime::stream_waited(stream, row(id).per_thread_default());
   return result;
 }
 
@@ -139,6 +147,13 @@ CUresult Hooks::cuStreamEndCapture(CUstream stream, CUgraph* graph) noexcept {
 }
 CUresult Hooks::cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) noexcept {
   return end_capture<EntryId::cuStreamEndCapture_ptsz>(stream, graph);
+}
+
+CUresult Hooks::cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) noexcept {
+  return wait_event<EntryId::cuStreamWaitEvent>(stream, event, flags);
+}
+CUresult Hooks::cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags) noexcept {
+  return wait_event<EntryId::cuStreamWaitEvent_ptsz>(stream, event, flags);
 }
 
 }  // namespace shim

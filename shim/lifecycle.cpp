@@ -59,13 +59,16 @@ void tell_second_copy() noexcept {
 }
 
 void in_forked_child() noexcept {
+  if (is_mutant(Mutant::kForkedChildSubmits)) return;
   g_mode.store(Mode::kPassive, std::memory_order_relaxed);
   profiler::g_profile_enabled.store(false, std::memory_order_relaxed);
   runtime::forked_child();
 }
 
 void register_exit_handler() noexcept {
-  if (atexit([]() noexcept { leave_process(); }) != 0) {
+  // quick_exit() runs its own handlers and ends the process inside libc, past our _exit.
+  if (atexit([]() noexcept { leave_process(); }) != 0 ||
+      at_quick_exit([]() noexcept { leave_process(); }) != 0) {
     runtime::warn("no exit handler could be registered: end the program with cuCtxSynchronize");
   }
 }
@@ -91,12 +94,14 @@ bool start() noexcept {
 
 // True in the process that started the shim. A vfork child shares our memory but not our pid.
 bool is_owner() noexcept {
+  if (is_mutant(Mutant::kForkedChildSubmits)) return true;
   return getpid() == g_owner.load(std::memory_order_relaxed);
 }
 
 [[noreturn]] void end_process(int status) noexcept {
   // Inside one of our own calls (a signal handler): the queues may be half changed, so leave them.
-  if (g_mode.load(std::memory_order_acquire) == Mode::kActive && !runtime::in_own_call()) {
+  if (g_mode.load(std::memory_order_acquire) == Mode::kActive && !runtime::in_own_call() &&
+      !is_mutant(Mutant::kUnderscoreExitFlushDropped)) {
     leave_process();
   }
   // Sanitizer runtimes stand behind us with an _exit of theirs. It was looked up at start: dlsym

@@ -127,6 +127,7 @@ Found wrapped(EntryId id) noexcept {
 }
 
 Found wrap_unknown(void* address, const char* name) noexcept {
+  if (is_mutant(Mutant::kUnknownEntrySlips)) return {address, Answer::kDriver};
   void* thunk = unknown_entry_thunk(address, name);
   return thunk != nullptr ? Found{thunk, Answer::kGeneric} : Found{address, Answer::kDriver};
 }
@@ -168,6 +169,7 @@ Found wrap_symbol(void* address, const char* name) noexcept {
   const Found untouched{address, address != nullptr ? Answer::kDriver : Answer::kMissing};
   const AddressTable* table = address != nullptr ? addresses() : nullptr;
   if (table == nullptr) return untouched;
+  if (is_mutant(Mutant::kDlsymSlips) && strcmp(name, "cuStreamSynchronize") == 0) return untouched;
   const EntryId named = row_with_symbol(name);
   const EntryId id = choose(rows_at(*table, address), named);
   if (id != kNoEntry) return wrapped(id);
@@ -178,6 +180,9 @@ Found wrap_symbol(void* address, const char* name) noexcept {
 Found wrap_query(void* address, const char* api, int version, cuuint64_t flags) noexcept {
   // A driver that names its entries through its own symbol table finds ours there: they come first.
   if (runtime::is_own_address(address)) return {address, Answer::kWrapper};
+  if (is_mutant(Mutant::kProcAddressSlips) && strcmp(api, "cuStreamSynchronize") == 0) {
+    return {address, Answer::kDriver};
+  }
   const AddressTable* table = addresses();
   const EntryId named = row_asked_for(api, version, flags);
   if (table != nullptr) {

@@ -42,7 +42,7 @@ struct Thunk<id, Result(CUDAAPI*)(Args...)> {
 
   static Result CUDAAPI call(Args... args) noexcept {
     if constexpr (!has_hook<id>() && row(id).rule == Rule::kPass && !is_timed(id)) {
-      return runtime::slot_of<id>()(args...);
+      return noted(runtime::slot_of<id>()(args...));
     } else {
       if (!is_active()) [[unlikely]]
         return call_inactive(args...);

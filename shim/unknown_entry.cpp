@@ -25,6 +25,7 @@ constexpr std::size_t kThunkBytes = 16;
 // here.
 [[gnu::noinline]] void submit_ahead() noexcept {
   const ErrnoKeeper keeper;
+  if (is_mutant(Mutant::kUnknownEntryFlushDropped)) return;
   const CUresult result = runtime::flush_all(EntryId::cuGetProcAddress_v2);
   if (result == CUDA_SUCCESS) return;
   runtime::warn("work submitted ahead of an unknown driver entry failed with CUDA error %d",

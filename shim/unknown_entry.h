@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrappers for driver entries that have no row (a driver newer than the table, interop families):
+// Wrappers for driver entries that have no row (a driver newer than the table):
 // submit everything that is queued, then jump to the driver with every argument intact. Any thread,
 // no lock.
 #pragma once

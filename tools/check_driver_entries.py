@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that runtime/driver_entries.def says what docs/driver-entries.tsv says: the same symbols, sorted, each with
-the same class and stream argument, and a rule at least as strong as the text of its row asks for.
+"""Checks that runtime/driver_entries.def says what docs/driver-entries.tsv says, and its INTEROP_ENTRY rows what
+docs/interop-entries.tsv says: the same symbols, sorted, each with the same class and stream argument, and a rule at
+least as strong as the text of its row asks for.
 Exits 0 and prints one line, or 1 with one line per difference."""
 import argparse
 import pathlib
@@ -15,7 +16,6 @@ STRONGER = {
     "FlushLegacy": {"FlushLegacy", "FlushContext", "FlushAll"},
     "FlushContext": {"FlushContext", "FlushAll"},
     "FlushIfUnloaded": {"FlushIfUnloaded", "FlushAll"},
-    "FlushIfChanged": {"FlushIfChanged"},
     "FlushAll": {"FlushAll"},
     "Launch": {"Launch"},
     "Lookup": {"Lookup"},
@@ -25,19 +25,20 @@ STRONGER = {
 PHRASES = [
     (r"^Queue:|^Stream is field hStream of the config\. As cuLaunchKernel", "Launch"),
     (r"^Return the shim's own entry", "Lookup"),
-    (r"if the value differs", "FlushIfChanged"),
+    # A kernel has no context and a function may be of another than the current one. A hook skips what does not change.
+    (r"if the value differs|FLUSH queues that hold the function", "FlushAll"),
     (r"if (the function|it) was never launched,? FLUSH-ALL", "FlushIfUnloaded"),
     # Only liveness, and only for pageable memory: the deadline thread gives it where the rule does not.
     (r"FLUSH\(stream\).*may block the host: then FLUSH-ALL", "FlushStream"),
     (r"FLUSH-ALL", "FlushAll"),
-    (r"FLUSH all (its queues|queues of the context)|FLUSH queues that hold", "FlushContext"),
+    (r"FLUSH all (its queues|queues of the context)", "FlushContext"),
     (r"FLUSH\((that )?stream\)", "FlushStream"),
     (r"FLUSH\(legacy group|flush the legacy queue", "FlushLegacy"),
 ]
 
 STREAMS = {"-": "None", "0->hStream": "LaunchConfig", "0[i].hStream": "LaunchList",
-           "2->hUploadStream": "InstantiateParams"}
-ROW = re.compile(r"DRIVER_ENTRY\((\w+), (\w+), (\d+), (\w*), (\w+), (\w+), (\w+)\)$")
+           "2->hUploadStream": "InstantiateParams", "*2": "Pointer2"}
+ROW = re.compile(r"(?:DRIVER|INTEROP)_ENTRY\((\w+), (\w+), (\d+), (\w*), (\w+), (\w+), (\w+)\)$")
 
 
 def rule_of(text):
@@ -56,9 +57,9 @@ def stream_of(text):
 
 
 def read_table(path, problems):
-    rows = {}
+    rows, interop = {}, set()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.startswith("DRIVER_ENTRY("):
+        if not line.startswith(("DRIVER_ENTRY(", "INTEROP_ENTRY(")):
             continue
         match = ROW.match(line)
         if not match:
@@ -67,7 +68,9 @@ def read_table(path, problems):
             problems.append(f"{path.name}:{number}: {match[1]} appears twice")
         else:
             rows[match[1]] = match.groups()
-    return rows
+            if line.startswith("INTEROP_ENTRY("):
+                interop.add(match[1])
+    return rows, interop
 
 
 def read_tsv(path, problems):
@@ -75,13 +78,18 @@ def read_tsv(path, problems):
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines[1:], 2):
         columns = line.split("\t")
-        if len(columns) != 4:
-            problems.append(f"{path.name}:{number}: {len(columns)} columns instead of 4")
+        if len(columns) != 5:
+            problems.append(f"{path.name}:{number}: {len(columns)} columns instead of 5")
         elif columns[0] in rows:
             problems.append(f"{path.name}:{number}: {columns[0]} appears twice")
         else:
-            rows[columns[0]] = columns[1:]
+            rows[columns[0]] = columns[1:4]
     return rows
+
+
+def compare_symbols(table, wanted, name, problems):
+    problems += [f"{symbol}: in {name}, not in the table" for symbol in sorted(wanted - table)]
+    problems += [f"{symbol}: in the table, not in {name}" for symbol in sorted(table - wanted)]
 
 
 def compare_row(symbol, row, wanted, problems):
@@ -107,12 +115,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=pathlib.Path, default=top / "runtime/driver_entries.def")
     parser.add_argument("--tsv", type=pathlib.Path, default=top / "docs/driver-entries.tsv")
+    parser.add_argument("--interop", type=pathlib.Path, default=top / "docs/interop-entries.tsv")
     arguments = parser.parse_args()
     problems = []
-    table = read_table(arguments.table, problems)
+    table, interop = read_table(arguments.table, problems)
     tsv = read_tsv(arguments.tsv, problems)
-    problems += [f"{symbol}: in the tsv, not in the table" for symbol in sorted(tsv.keys() - table.keys())]
-    problems += [f"{symbol}: in the table, not in the tsv" for symbol in sorted(table.keys() - tsv.keys())]
+    interop_tsv = read_tsv(arguments.interop, problems)
+    compare_symbols(table.keys() - interop, tsv.keys(), "the tsv", problems)
+    compare_symbols(interop, interop_tsv.keys(), "the interop tsv", problems)
+    tsv.update(interop_tsv)
     if list(table) != sorted(table):
         problems.append(f"{arguments.table.name}: rows are not sorted by symbol")
     for symbol in sorted(table.keys() & tsv.keys()):
@@ -122,7 +133,7 @@ def main():
     if problems or not table:
         print(f"{len(problems)} differences over {len(table)} rows")
         return 1
-    print(f"{len(table)} rows agree")
+    print(f"{len(table) - len(interop)} rows and {len(interop)} of interop agree")
     return 0
 
 

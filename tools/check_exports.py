@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dynamic symbols of the two libraries. The preload library exports exactly the rows of
-runtime/driver_entries.def, the other names that shim/exports.map lists, and its own cajeta_ API, and needs nothing but
-glibc; softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with one line per fault."""
+runtime/driver_entries.def, the other names that shim/exports.map lists, and its own cajeta_ API, needs nothing but
+glibc, and has no planted faults; softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with
+one line per fault."""
 import argparse
 import pathlib
 import re
@@ -30,7 +31,7 @@ def needed_by(library):
 
 
 def rows_of(table):
-    return set(re.findall(r"^DRIVER_ENTRY\((\w+),", table.read_text(encoding="utf-8"), re.M))
+    return set(re.findall(r"^(?:DRIVER|INTEROP)_ENTRY\((\w+),", table.read_text(encoding="utf-8"), re.M))
 
 
 def names_in_map(path):
@@ -55,6 +56,8 @@ def check_shim(library, rows, export_map, problems):
                  if not name.startswith("cajeta_")]
     problems += [f"{library.name}: needs {name}, which is not glibc" for name in needed_by(library)
                  if not GLIBC.match(name)]
+    if b"CAJETA_XPU_MUTANT" in library.read_bytes():
+        problems.append(f"{library.name}: has planted faults (-Dmutants=true)")
     return len(exported)
 
 

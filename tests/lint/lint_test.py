@@ -97,12 +97,16 @@ class DriverEntries(Tree):
         "cuInit": ("pass", "-", "NONE: forward.", "2000, , Pass, Pass, None"),
     }
 
+    INTEROP = "cuVDPAUGetDevice\tpass\t-\tNONE: forward.\trows/pass\n"
+    INTEROP_ROW = "INTEROP_ENTRY(cuVDPAUGetDevice, cuVDPAUGetDevice, 3010, , Pass, Pass, None)\n"
+
     def check(self, table_edit=lambda text: text, tsv_edit=lambda text: text):
         table = "".join(f"DRIVER_ENTRY({name}, {name}, {row[3]})\n" for name, row in self.ROWS.items())
-        tsv = "symbol\tclass\tstream\trule\n" + "".join(
-            "\t".join((name, *row[:3])) + "\n" for name, row in self.ROWS.items())
+        head = "symbol\tclass\tstream\trule\ttest\n"
+        tsv = head + "".join("\t".join((name, *row[:3], "rows/any")) + "\n" for name, row in self.ROWS.items())
         return run(sys.executable, TOOLS / "check_driver_entries.py",
-                   "--table", self.put("t.def", table_edit(table)), "--tsv", self.put("t.tsv", tsv_edit(tsv)))
+                   "--table", self.put("t.def", table_edit(table + self.INTEROP_ROW)),
+                   "--tsv", self.put("t.tsv", tsv_edit(tsv)), "--interop", self.put("i.tsv", head + self.INTEROP))
 
     def expect_fault(self, old, new, message, in_tsv=False):
         def edit(text):
@@ -113,7 +117,7 @@ class DriverEntries(Tree):
         self.assertIn(message, output)
 
     def test_agreement_passes(self):
-        self.assertEqual(self.check(), (0, "3 rows agree\n"))
+        self.assertEqual(self.check(), (0, "3 rows and 1 of interop agree\n"))
 
     def test_stronger_rule_passes(self):
         self.assertEqual(self.check(lambda text: text.replace("FlushStream", "FlushAll"))[0], 0)
@@ -137,7 +141,16 @@ class DriverEntries(Tree):
         self.expect_fault("DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n", "", "in the tsv, not in the table")
 
     def test_extra_row_is_found(self):
-        self.expect_fault("cuInit\tpass\t-\tNONE: forward.\n", "", "in the table, not in the tsv", in_tsv=True)
+        self.expect_fault("cuInit\tpass\t-\tNONE: forward.\trows/any\n", "", "in the table, not in the tsv", in_tsv=True)
+
+    def test_missing_interop_row_is_found(self):
+        self.expect_fault(self.INTEROP_ROW, "", "in the interop tsv, not in the table")
+
+    def test_row_with_the_wrong_mark_is_found(self):
+        code, output = self.check(lambda text: text.replace("INTEROP_ENTRY", "DRIVER_ENTRY"))
+        self.assertEqual(code, 1, output)
+        self.assertIn("cuVDPAUGetDevice: in the table, not in the tsv", output)
+        self.assertIn("cuVDPAUGetDevice: in the interop tsv, not in the table", output)
 
     def test_double_row_is_found(self):
         row = "DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n"
@@ -152,6 +165,68 @@ class DriverEntries(Tree):
 
     def test_malformed_row_is_found(self):
         self.expect_fault("2000, , Pass, Pass, None)", "2000, Pass, Pass, None)", "not a row of seven columns")
+
+
+class NamedTests(Tree):
+    def setUp(self):
+        super().setUp()
+        self.put("tests/unit/shim/a_test.cpp", 'TEST_CASE("in one piece") {}\nTEST_CASE(\n    "in two " "pieces", "[tag]") {}\n')
+        self.put("build/meson-info/intro-tests.json", '[{"name": "a test"}]')
+
+    def check(self, text):
+        document = self.put("bugs.md", text)
+        return run(sys.executable, TOOLS / "check_named_tests.py", "--root", self.root, "--build", self.root / "build",
+                   document)
+
+    def test_names_that_exist_pass(self):
+        code, output = self.check("| unit: `in one piece`, unit: `in two pieces` |\n| test: `a test` |\n")
+        self.assertEqual(code, 0, output)
+        self.assertIn("3 tests named, 0 faults", output)
+
+    def test_names_that_are_nowhere_are_found(self):
+        code, output = self.check("unit: `in one`\ntest: `in one piece`\n")
+        self.assertEqual(code, 1, output)
+        self.assertIn("bugs.md:1: there is no unit `in one`", output)
+        self.assertIn("bugs.md:2: there is no test `in one piece`", output)
+
+    def test_a_document_that_names_nothing_is_found(self):
+        self.assertEqual(self.check("nothing\n")[0], 1)
+
+
+class RowsTable(Tree):
+    """The generator of tests/unit/rows understands every rule text of the tables, and says so of none else."""
+    HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\n"
+    ROW = "cuEventRecord_ptsz\tstream-ordered\t1\tORD: FLUSH(stream), forward. Stream 0 here is the calling thread's " \
+          "own stream (blocking, never queued): flush the legacy queue instead.\trows/stream\n"
+
+    def convert(self, row):
+        output = self.root / "rows.inc"
+        code, text = run(sys.executable, TOP / "tests/unit/rows/rows_table.py", "--output", output,
+                         self.put("t.tsv", self.HEAD + row))
+        return code, text, output.read_text(encoding="utf-8") if code == 0 else ""
+
+    def expect_fault(self, old, new, message):
+        self.assertIn(old, self.ROW)
+        code, text, _ = self.convert(self.ROW.replace(old, new, 1))
+        self.assertEqual(code, 1, text)
+        self.assertIn(message, text)
+
+    def test_known_text_passes(self):
+        self.assertEqual(self.convert(self.ROW),
+                         (0, "", 'ROW(cuEventRecord_ptsz, Stream, Argument1, true, "rows/stream")\n'))
+
+    def test_unknown_text_is_found(self):
+        self.expect_fault("forward.", "forward, mostly.", "this rule is not understood")
+
+    def test_unknown_stream_is_found(self):
+        self.expect_fault("\t1\t", "\tx\t", "stream argument 'x' is not understood")
+
+    def test_twin_without_its_stream_is_found(self):
+        self.expect_fault(" Stream 0 here is the calling thread's own stream (blocking, never queued): flush the legacy "
+                          "queue instead.", "", "does not say what stream 0 is")
+
+    def test_row_without_a_test_is_found(self):
+        self.expect_fault("rows/stream", "", "no test named")
 
 
 class Exports(Tree):
@@ -195,6 +270,10 @@ class Exports(Tree):
 
     def test_missing_door_is_found(self):
         self.expect_fault(self.shim(self.CODE), "does not export dlsym")
+
+    def test_planted_faults_are_found(self):
+        self.expect_fault(self.shim(self.CODE + self.DLSYM + 'const char* cajeta_x = "CAJETA_XPU_MUTANT";\n'),
+                          "has planted faults")
 
     def test_leaked_symbol_is_found(self):
         loose = self.MAP.replace("cuInit;", "cuInit; leaked;")

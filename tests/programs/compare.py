@@ -29,19 +29,26 @@ class Run:
 class Runner:
     """Starts programs on softgpu, bare or shimmed."""
 
-    def __init__(self, softgpu, shim, timeout=120):
+    def __init__(self, softgpu, shim, timeout=120, device=()):
+        """`device` holds settings of softgpu, as CC=9.0."""
         self.softgpu, self.shim, self.timeout = (
             os.path.abspath(softgpu),
             os.path.abspath(shim),
             timeout,
         )
+        self.device = [f"CAJETA_SOFTGPU_{setting}".split("=", 1) for setting in device]
 
     def environment(self, shimmed, order, extra):
-        env = {name: value for name, value in os.environ.items() if not name.startswith("CAJETA_")}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("CAJETA_") or name == "CAJETA_XPU_MUTANT"  # tools/mutants
+        }
         env["LD_LIBRARY_PATH"] = ":".join(
             filter(None, [self.softgpu, env.get("LD_LIBRARY_PATH", "")])
         )
         env["CAJETA_SOFTGPU_ORDER"] = order
+        env.update(self.device)
         # The preload library stands before the sanitizer's runtime, which is right: it forwards
         # what is not its own.
         env["ASAN_OPTIONS"] = ":".join(
@@ -53,11 +60,14 @@ class Runner:
             env.update(extra or {})
         return env
 
-    def run(self, command, shimmed, order="early", extra=None):
+    def run(self, command, shimmed, order="early", extra=None, trace=None):
+        """`trace` names a file for what softgpu-compare reads."""
         with tempfile.TemporaryDirectory() as folder:
             counters, log = os.path.join(folder, "counters"), os.path.join(folder, "log")
             env = self.environment(shimmed, order, extra)
             env["CAJETA_SOFTGPU_COUNTERS"], env["CAJETA_SOFTGPU_LOG"] = counters, log
+            if trace is not None:
+                env["CAJETA_SOFTGPU_TRACE"] = trace
             try:
                 done = subprocess.run(
                     command,
@@ -107,9 +117,22 @@ def first_difference(left, right):
     return f"{len(left)} lines against {len(right)}"
 
 
-def differences(bare, shimmed, log):
+# Depends on what the device happens to have done at that moment.
+TIMED_MISUSE = "misuse: gone with work pending"
+
+
+def added_misuse(bare, shimmed):
+    """Kinds of misuse that softgpu counts in the shimmed run only. A program that misuses handles
+    is asked for no exact number: the library may ask the driver about them first."""
+    for kind, count in shimmed.counters.items():
+        is_new = count > 0 and bare.counters.get(kind, 0) == 0
+        if kind.startswith("misuse: ") and kind != TIMED_MISUSE and is_new:
+            yield f"{kind}: {count} times, never bare"
+
+
+def differences(bare, shimmed, log, with_misuse=True):
     """What the shim changed, one line each. `log` is ordered, unordered or none."""
-    found = []
+    found = list(added_misuse(bare, shimmed)) if with_misuse else []
     if bare.status != shimmed.status:
         found.append(f"exit status {bare.status} bare, {shimmed.status} shimmed")
     if bare.stdout != shimmed.stdout:
@@ -124,6 +147,19 @@ def differences(bare, shimmed, log):
                 f"first missing {missing[:1]}, first added {added[:1]}"
             )
     return found
+
+
+def oracle_differences(oracle, bare_trace, shimmed_trace):
+    """What softgpu-compare says against the shim, one line each."""
+    done = subprocess.run(
+        [oracle, bare_trace, shimmed_trace],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode == 0:
+        return []
+    return ["oracle: " + line for line in done.stdout.decode(errors="replace").splitlines()]
 
 
 def orders_of(names, seeds):
@@ -148,18 +184,33 @@ def parse_arguments():
     parser.add_argument(
         "--min-graph-launches", type=int, default=0, help="graph launches the shim must add"
     )
+    parser.add_argument(
+        "--device", action="append", default=[], metavar="NAME=VALUE",
+        help="a setting of softgpu, as CC=9.0 or DEVICES=2"
+    )
+    parser.add_argument(
+        "--oracle", help="softgpu-compare: both runs must have the same order and observations too"
+    )
     parser.add_argument("--timeout", type=int, default=120)
     parser.add_argument("command", nargs="+")
     return parser.parse_args()
 
 
 def check_order(runner, options, order):
-    bare = runner.run(options.command, shimmed=False, order=order)
     extra = {}
     if options.deadline_us is not None:
         extra["CAJETA_XPU_DEFER_DEADLINE_US"] = str(options.deadline_us)
-    shimmed = runner.run(options.command, shimmed=True, order=order, extra=extra)
-    found = differences(bare, shimmed, options.log)
+    with tempfile.TemporaryDirectory() as folder:
+        traces = [None, None]
+        if options.oracle is not None:
+            traces = [os.path.join(folder, name) for name in ("bare", "shimmed")]
+        bare = runner.run(options.command, shimmed=False, order=order, trace=traces[0])
+        shimmed = runner.run(
+            options.command, shimmed=True, order=order, extra=extra, trace=traces[1]
+        )
+        found = differences(bare, shimmed, options.log)
+        if options.oracle is not None and "timeout" not in (bare.status, shimmed.status):
+            found += oracle_differences(options.oracle, *traces)
     if bare.status != options.status:
         found.append(f"exit status {bare.status} bare, expected {options.status}")
     added = shimmed.counters.get("cuGraphLaunch", 0) - bare.counters.get("cuGraphLaunch", 0)
@@ -179,7 +230,7 @@ def check_order(runner, options, order):
 
 def main():
     options = parse_arguments()
-    runner = Runner(options.softgpu, options.shim, options.timeout)
+    runner = Runner(options.softgpu, options.shim, options.timeout, options.device)
     orders = orders_of([name for name in options.orders.split(",") if name], options.seeds)
     passed, graph_launches = 0, []
     for order in orders:

@@ -25,7 +25,8 @@ struct Scenario {
 
 // Each file's scenarios.
 extern const std::vector<Scenario> kStreamScenarios, kHostScenarios, kLaunchScenarios,
-    kSequenceScenarios, kLifetimeScenarios, kGraphScenarios;
+    kSequenceScenarios, kLifetimeScenarios, kGraphScenarios, kFaultScenarios, kAttributeScenarios,
+    kContextScenarios, kRefusalScenarios, kCaptureScenarios, kOwnGraphScenarios, kEndingScenarios;
 
 const char* error_name(CUresult result);
 

@@ -84,6 +84,52 @@ void capture_across_streams() {
   }
 }
 
+// An event takes a stream of another context into the capture: its launches become nodes of that
+// graph, one each.
+void capture_across_contexts() {
+  Device one;
+  const CUfunction affine = one.function("affine");
+  Stream a(CU_STREAM_NON_BLOCKING);
+  Event fork;
+  Buffer x;
+  Device two;
+  const CUfunction other_affine = two.function("affine");
+  Stream b(CU_STREAM_NON_BLOCKING);
+  Event done;
+  Buffer y;
+  for (unsigned round = 0; round < 5; ++round) {
+    for (unsigned i = 0; i < 4; ++i) {
+      CHECK(launch(other_affine, {}, b, y.at(), 3U, round + i, 64));
+    }
+    b.wait();
+    CHECK(cuCtxSetCurrent(one.context()));
+    CHECK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CHECK(launch(affine, {}, a, x.at(), 5U, round, 64));
+    CHECK(cuEventRecord(fork, a));
+    CHECK(cuCtxSetCurrent(two.context()));
+    CHECK(cuStreamWaitEvent(b, fork, 0));
+    for (unsigned i = 0; i < 4; ++i) {
+      CHECK(launch(other_affine, {}, b, y.at(), 3U, round + i, 64));
+    }
+    CHECK(cuEventRecord(done, b));
+    CHECK(cuCtxSetCurrent(one.context()));
+    CHECK(cuStreamWaitEvent(a, done, 0));
+    CUgraph graph = nullptr;
+    CHECK(cuStreamEndCapture(a, &graph));
+    std::size_t nodes = 0;
+    CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+    std::printf("nodes %zu\n", nodes);
+    {
+      const Exec exec(graph);
+      CHECK(cuGraphLaunch(exec, a));
+      a.wait();
+    }
+    print("x", x);
+    CHECK(cuCtxSetCurrent(two.context()));
+    print("y", y);
+  }
+}
+
 // A hand-built graph whose node is patched between launches, as libraries do.
 void own_graph() {
   Device device;
@@ -140,6 +186,7 @@ void broken_capture() {
 const std::vector<Scenario> kGraphScenarios = {
     {"own_capture", own_capture},
     {"capture_across_streams", capture_across_streams},
+    {"capture_across_contexts", capture_across_contexts},
     {"own_graph", own_graph},
     {"broken_capture", broken_capture},
 };

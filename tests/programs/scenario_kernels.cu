@@ -2,6 +2,8 @@
 // Kernels of the scenario programs. Their results depend on the order and the arguments of every
 // launch, so a launch that is lost, doubled, moved or given stale arguments shows. SCENARIO_VARIANT
 // gives the same names other bodies.
+#include <cooperative_groups.h>
+
 #ifndef SCENARIO_VARIANT
 #define SCENARIO_VARIANT 0
 #endif
@@ -74,6 +76,23 @@ __global__ void publish(volatile unsigned* where, unsigned value) {
 // say.
 __global__ void raise(unsigned* flag, unsigned value) {
   atomicExch_system(flag, value);
+}
+
+// Neighbouring blocks exchange values across a barrier of the whole grid; launched plainly there is
+// none, and the result says so.
+__global__ void relay(unsigned* data, unsigned key, int count) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (!grid.is_valid()) {
+    if (i < count) data[i] = data[i] * 5 + key;
+    return;
+  }
+  if (i < count) data[i] = data[i] * 3 + key;
+  grid.sync();
+  const int next = (i + static_cast<int>(blockDim.x)) % static_cast<int>(gridDim.x * blockDim.x);
+  const unsigned other = next < count ? data[next] : 0;
+  grid.sync();
+  if (i < count) data[i] = data[i] * 31 + other;
 }
 
 __global__ void empty() {}

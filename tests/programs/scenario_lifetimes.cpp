@@ -49,6 +49,35 @@ void library_reload() {
   }
 }
 
+// The handles of kernels that were looked up and never launched come back as functions of a module,
+// which must be queued like any other.
+void unused_library() {
+  Device device;
+  Stream stream;
+  Buffer x;
+  for (unsigned round = 0; round < 3; ++round) {
+    CUlibrary library = nullptr;
+    CHECK(cuLibraryLoadData(&library, kScenarioPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    for (const char* name : {"affine", "mix", "wide", "narrow"}) {
+      CUkernel kernel = nullptr;
+      CHECK(cuLibraryGetKernel(&kernel, library, name));
+    }
+    CHECK(cuLibraryUnload(library));
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kVariantPtx));
+    const CUfunction affine = function_of(module, "affine"), mix = function_of(module, "mix");
+    for (unsigned repeat = 0; repeat < 4; ++repeat) {
+      for (unsigned i = 0; i < 3; ++i) {
+        CHECK(launch(affine, {}, stream, x.at(), 3U, i, 64));
+        CHECK(launch(mix, {}, stream, x.at(), x.at(), i, 64));
+      }
+      stream.wait();
+    }
+    CHECK(cuModuleUnload(module));
+    print("x", x);
+  }
+}
+
 // Two contexts with their own stream 0, switched between launches.
 void two_contexts() {
   Device first;
@@ -141,6 +170,28 @@ void stream_ordered_memory() {
   print("kept", kept);
 }
 
+// Fills the device while sequences are known, and again after it has been emptied: every allocation
+// that succeeds without graphs must succeed with them.
+void memory_runs_out() {
+  Device device;
+  const CUfunction affine = device.function("affine");
+  Stream stream;
+  Buffer x;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (unsigned round = 0; round < 5; ++round) {
+      for (unsigned i = 0; i < 8; ++i) CHECK(launch(affine, {}, stream, x.at(), 3U, round + i, 64));
+      stream.wait();
+    }
+    std::vector<CUdeviceptr> blocks;
+    CUdeviceptr block = 0;
+    CUresult result;
+    while ((result = cuMemAlloc(&block, 1U << 20)) == CUDA_SUCCESS) blocks.push_back(block);
+    std::printf("%zu blocks, then %s\n", blocks.size(), error_name(result));
+    for (const CUdeviceptr full : blocks) CHECK(cuMemFree(full));
+  }
+  print("x", x);
+}
+
 void managed_memory() {
   Device device;
   const CUfunction affine = device.function("affine");
@@ -161,10 +212,15 @@ void managed_memory() {
 }  // namespace
 
 const std::vector<Scenario> kLifetimeScenarios = {
-    {"module_reload", module_reload},   {"library_reload", library_reload},
-    {"two_contexts", two_contexts},     {"context_again", context_again},
-    {"reused_memory", reused_memory},   {"stream_ordered_memory", stream_ordered_memory},
+    {"module_reload", module_reload},
+    {"library_reload", library_reload},
+    {"unused_library", unused_library},
+    {"two_contexts", two_contexts},
+    {"context_again", context_again},
+    {"reused_memory", reused_memory},
+    {"stream_ordered_memory", stream_ordered_memory},
     {"managed_memory", managed_memory},
+    {"memory_runs_out", memory_runs_out},
 };
 
 }  // namespace scenario

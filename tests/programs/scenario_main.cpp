@@ -4,6 +4,9 @@
 
 #include "tests/programs/scenario.h"
 
+// What every driver since CUDA 3.2 has; cuda.h declares only the newest form.
+extern "C" CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
+
 namespace scenario {
 
 const char* error_name(CUresult result) {
@@ -27,7 +30,7 @@ Device::Device(const char* image) {
   CHECK(cuInit(0));
   CUdevice device = 0;
   CHECK(cuDeviceGet(&device, 0));
-  CHECK(cuCtxCreate(&context_, nullptr, 0, device));
+  CHECK(cuCtxCreate_v2(&context_, 0, device));
   CHECK(cuModuleLoadData(&module_, image));
 }
 
@@ -80,8 +83,11 @@ int main(int count, char** arguments) {
   using namespace scenario;
   const char* wanted = count == 2 ? arguments[1] : "";
   const bool list = std::strcmp(wanted, "--list") == 0;
-  for (const auto* group : {&kStreamScenarios, &kHostScenarios, &kLaunchScenarios,
-                            &kSequenceScenarios, &kLifetimeScenarios, &kGraphScenarios}) {
+  for (const auto* group :
+       {&kStreamScenarios, &kHostScenarios, &kLaunchScenarios, &kSequenceScenarios,
+        &kLifetimeScenarios, &kGraphScenarios, &kFaultScenarios, &kAttributeScenarios,
+        &kContextScenarios, &kRefusalScenarios, &kCaptureScenarios, &kOwnGraphScenarios,
+        &kEndingScenarios}) {
     for (const Scenario& scenario : *group) {
       if (list) std::printf("%s\n", scenario.name);
       if (std::strcmp(wanted, scenario.name) != 0) continue;

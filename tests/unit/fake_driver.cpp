@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/fake_driver.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace fake {
 namespace {
@@ -26,14 +29,34 @@ struct Slots {
   }
   static CUresult CUDAAPI push(CUcontext) { return CUDA_SUCCESS; }
   static CUresult CUDAAPI pop(CUcontext*) { return CUDA_SUCCESS; }
-  static CUresult CUDAAPI exchange_mode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
+  static CUresult CUDAAPI exchange_mode(CUstreamCaptureMode* mode) {
+    std::lock_guard guard(g_driver->mutex);
+    std::swap(*mode, g_driver->capture_mode);
+    return CUDA_SUCCESS;
+  }
   static CUresult CUDAAPI get_device(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
   static CUresult CUDAAPI device_attribute(int* value, CUdevice_attribute attribute, CUdevice) {
     bool is_grid_yz = attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y ||
                       attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z;
     bool is_grid_x = attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X;
     *value = is_grid_x ? 2147483647 : is_grid_yz ? 65535 : 1024;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = g_driver->multiprocessors;
+    if (attribute == CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) *value = 1;
+    if (attribute == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) *value = g_driver->has_clusters ? 1 : 0;
     return CUDA_SUCCESS;
+  }
+  static CUresult CUDAAPI exec_affinity(CUexecAffinityParam*, CUexecAffinityType) {
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  }
+  static CUresult CUDAAPI active_blocks(int* blocks, CUfunction, int, std::size_t) {
+    std::lock_guard guard(g_driver->mutex);
+    *blocks = g_driver->active_blocks;
+    return g_driver->enter("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  }
+  static CUresult CUDAAPI active_clusters(int* clusters, CUfunction, const CUlaunchConfig*) {
+    std::lock_guard guard(g_driver->mutex);
+    *clusters = g_driver->active_clusters;
+    return g_driver->enter("cuOccupancyMaxActiveClusters");
   }
   static CUresult CUDAAPI function_attribute(int* value, CUfunction_attribute attribute,
                                              CUfunction) {
@@ -91,6 +114,43 @@ struct Slots {
     g_driver->run(stream, {function, grid_x, g_driver->pack(function, params, extra)}, false);
     return CUDA_SUCCESS;
   }
+  static CUresult CUDAAPI launch_cooperative(CUfunction function, unsigned grid_x, unsigned,
+                                             unsigned, unsigned, unsigned, unsigned, unsigned,
+                                             CUstream stream, void** params) {
+    std::lock_guard guard(g_driver->mutex);
+    if (CUresult result = g_driver->enter("cuLaunchCooperativeKernel")) return result;
+    g_driver->run(stream, {function, grid_x, g_driver->pack(function, params, nullptr), {true, {}}},
+                  false);
+    return CUDA_SUCCESS;
+  }
+  static CUresult CUDAAPI launch_ex(const CUlaunchConfig* config, CUfunction function,
+                                    void** params, void** extra) {
+    std::lock_guard guard(g_driver->mutex);
+    if (CUresult result = g_driver->enter("cuLaunchKernelEx")) return result;
+    Node node{function, config->gridDimX, g_driver->pack(function, params, extra)};
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+      give(node, config->attrs[i].id, config->attrs[i].value);
+    }
+    g_driver->run(config->hStream, node, false);
+    return CUDA_SUCCESS;
+  }
+  static void give(Node& node, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+    if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      node.attributes.is_cooperative = value.cooperative != 0;
+    } else {
+      const unsigned size[] = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      std::copy(std::begin(size), std::end(size), node.attributes.cluster);
+    }
+  }
+  // Into the graph that was made last: nodes carry no graph.
+  static CUresult CUDAAPI set_attribute(CUgraphNode node, CUlaunchAttributeID id,
+                                        const CUlaunchAttributeValue* value) {
+    std::lock_guard guard(g_driver->mutex);
+    if (CUresult result = g_driver->enter("cuGraphKernelNodeSetAttribute")) return result;
+    std::vector<Node>& nodes = g_driver->graphs.rbegin()->second;
+    give(nodes.at(reinterpret_cast<std::uintptr_t>(node) - 1), id, *value);
+    return CUDA_SUCCESS;
+  }
   static CUresult CUDAAPI graph_create(CUgraph* graph, unsigned) {
     std::lock_guard guard(g_driver->mutex);
     if (CUresult result = g_driver->enter("cuGraphCreate")) return result;
@@ -117,6 +177,7 @@ struct Slots {
   static CUresult CUDAAPI instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
     std::lock_guard guard(g_driver->mutex);
     if (CUresult result = g_driver->enter("cuGraphInstantiateWithFlags")) return result;
+    if (g_driver->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) g_driver->enter("unsafe call");
     *exec = handle<CUgraphExec>(g_next_object);
     g_driver->execs[*exec] = g_driver->graphs.at(graph);
     return CUDA_SUCCESS;
@@ -127,7 +188,7 @@ struct Slots {
     if (CUresult result = g_driver->enter("cuGraphExecKernelNodeSetParams_v2")) return result;
     Node& kept = g_driver->execs.at(exec).at(reinterpret_cast<std::uintptr_t>(node) - 1);
     kept = {params->func, params->gridDimX,
-            g_driver->pack(params->func, params->kernelParams, params->extra)};
+            g_driver->pack(params->func, params->kernelParams, params->extra), kept.attributes};
     return CUDA_SUCCESS;
   }
   static CUresult CUDAAPI graph_launch(CUgraphExec exec, CUstream stream) {
@@ -163,7 +224,13 @@ void fill_slots() {
   real.cuStreamGetCtx.set(&Slots::stream_context);
   real.cuStreamGetFlags.set(&Slots::stream_flags);
   real.cuStreamGetGreenCtx.set(&Slots::green_context);
+  real.cuCtxGetExecAffinity.set(&Slots::exec_affinity);
+  real.cuOccupancyMaxActiveBlocksPerMultiprocessor.set(&Slots::active_blocks);
+  real.cuOccupancyMaxActiveClusters.set(&Slots::active_clusters);
   real.cuLaunchKernel.set(&Slots::launch);
+  real.cuLaunchCooperativeKernel.set(&Slots::launch_cooperative);
+  real.cuLaunchKernelEx.set(&Slots::launch_ex);
+  real.cuGraphKernelNodeSetAttribute.set(&Slots::set_attribute);
   real.cuGraphCreate.set(&Slots::graph_create);
   real.cuGraphAddKernelNode_v2.set(&Slots::add_node);
   real.cuGraphInstantiateWithFlags.set(&Slots::instantiate);
@@ -252,7 +319,7 @@ std::vector<unsigned char> Driver::pack(CUfunction function, void** params, void
 }
 
 void Driver::run(CUstream stream, const Node& node, bool in_graph) {
-  log_.push_back({stream, node.function, node.grid_x, node.arguments, in_graph});
+  log_.push_back({stream, node.function, node.grid_x, node.arguments, in_graph, node.attributes});
 }
 
 }  // namespace fake

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/driver.h"
+#include "runtime/launch_attributes.h"
 
 namespace fake {
 
@@ -19,10 +19,13 @@ struct Ran {
   unsigned grid_x;
   std::vector<unsigned char> arguments;
   bool in_graph;
+  runtime::LaunchAttributes attributes{};
 
   bool operator==(const Ran& other) const {
     return stream == other.stream && function == other.function && grid_x == other.grid_x &&
-           arguments == other.arguments;
+           arguments == other.arguments &&
+           runtime::launch_key(nullptr, attributes) ==
+               runtime::launch_key(nullptr, other.attributes);
   }
 };
 
@@ -30,6 +33,7 @@ struct Node {
   CUfunction function;
   unsigned grid_x;
   std::vector<unsigned char> arguments;
+  runtime::LaunchAttributes attributes{};
 };
 
 // One at a time. Thread-safe.
@@ -76,6 +80,12 @@ class Driver {
   std::map<CUgraph, std::vector<Node>> graphs;
   std::map<CUgraphExec, std::vector<Node>> execs;
   int max_dynamic_shared = 48 * 1024;
+  int multiprocessors = 4;
+  int active_blocks = 2;  // a multiprocessor
+  int active_clusters = 1;
+  bool has_clusters = true;
+  // Of the calling thread; building graphs in another mode can invalidate a capture elsewhere.
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
  private:
   struct Fault {

@@ -32,7 +32,12 @@ def require(holds, message):
 
 
 def run(options, folder, preload, settings):
-    env = {name: value for name, value in os.environ.items() if not name.startswith("CAJETA_")}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        # A test's own: what tools/mutants plants, and what the driver lacks.
+        if not name.startswith("CAJETA_") or name in ("CAJETA_XPU_MUTANT", "CAJETA_SOFTGPU_MISSING")
+    }
     env["LD_LIBRARY_PATH"] = ":".join(filter(None, [options.driver, env.get("LD_LIBRARY_PATH", "")]))
     # The preload library stands before the sanitizer's runtime, which is right: it forwards what is not its own.
     env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS", ""), "verify_asan_link_order=0"]))
@@ -63,7 +68,7 @@ def check_report(folder):
 def rows_of(table):
     """Exported symbols, and for each name that cuGetProcAddress knows the first version it had."""
     symbols, since_of = set(), {}
-    for symbol, api, since in re.findall(r"^DRIVER_ENTRY\((\w+), (\w+), (\d+),", table.read_text(encoding="utf-8"), re.M):
+    for symbol, api, since in re.findall(r"^(?:DRIVER|INTEROP)_ENTRY\((\w+), (\w+), (\d+),", table.read_text(encoding="utf-8"), re.M):
         symbols.add(symbol)
         since_of[api] = min(int(since), since_of.get(api, sys.maxsize))
     return symbols, since_of

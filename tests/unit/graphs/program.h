@@ -44,12 +44,19 @@ struct Program {
 
   template <typename... Args>
   CUresult launch(CUstream stream, CUfunction function, unsigned grid, Args... args) {
+    return launch_with({}, stream, function, grid, args...);
+  }
+
+  template <typename... Args>
+  CUresult launch_with(const runtime::LaunchAttributes& attributes, CUstream stream,
+                       CUfunction function, unsigned grid, Args... args) {
     void* params[] = {static_cast<void*>(&args)..., nullptr};
     {
       std::lock_guard guard(driver.mutex);
-      asked.push_back({stream, function, grid, driver.pack(function, params, nullptr), false});
+      asked.push_back(
+          {stream, function, grid, driver.pack(function, params, nullptr), false, attributes});
     }
-    CUresult result = submit({function, {{grid, 1, 1}, {32, 1, 1}, 0}, stream, params});
+    CUresult result = submit({function, {{grid, 1, 1}, {32, 1, 1}, 0}, stream, params, attributes});
     // The call has returned: what the program does with its variables is its own business.
     ((std::memset(static_cast<void*>(&args), 0xEE, sizeof args)), ...);
     return result;
@@ -57,17 +64,14 @@ struct Program {
 
   CUresult submit(const runtime::Launch& launch) {
     ++launches;
-    if (runtime::queue_expected(launch.function, launch.shape, launch.stream,
-                                launch.kernel_params)) {
+    if (runtime::queue_expected(launch.key(), launch.shape, launch.stream, launch.kernel_params)) {
       return CUDA_SUCCESS;
     }
     runtime::LaunchOutcome outcome = runtime::queue_launch(launch, nullptr, false);
     if (outcome.is_queued) return outcome.result;
     runtime::flush_for_launch(launch.stream, false, outcome.reason);
-    return runtime::real.cuLaunchKernel(launch.function, launch.shape.grid[0], 1, 1,
-                                        launch.shape.block[0], launch.shape.block[1],
-                                        launch.shape.block[2], launch.shape.shared_bytes,
-                                        launch.stream, launch.kernel_params, nullptr);
+    return runtime::launch_now(launch.function, launch.shape, launch.attributes, launch.stream,
+                               launch.kernel_params, nullptr);
   }
 
   CUresult sync(CUstream stream) {

@@ -96,6 +96,30 @@ TEST_CASE("nothing is submitted before an observation, and every kind of flush s
                                 runtime::EntryId::cuEventRecord));
 }
 
+TEST_CASE("the legacy stream and the blocking streams submit each other") {
+  Program program;
+  CUstream blocking = program.stream(CU_STREAM_DEFAULT), free = program.stream();
+  CUfunction function = program.driver.add_function({8});
+  auto launch = [&](CUstream stream) { program.launch(stream, function, 1, std::uint64_t{1}); };
+  launch(blocking);
+  CHECK(program.sync(free) == CUDA_SUCCESS);
+  CHECK(program.counters().pending == 1);
+  CHECK(program.sync(nullptr) == CUDA_SUCCESS);
+  CHECK(program.counters().pending == 0);
+  launch(nullptr);
+  CHECK(program.sync(blocking) == CUDA_SUCCESS);
+  CHECK(program.counters().pending == 0);
+  launch(blocking);
+  CHECK(runtime::flush_legacy(runtime::EntryId::cuMemsetD8_v2) == CUDA_SUCCESS);
+  CHECK(program.counters().pending == 0);
+  launch(blocking);
+  launch(nullptr);
+  launch(blocking);
+  CHECK(program.counters().pending == 1);
+  program.sync(blocking);
+  CHECK(program.driver.log() == program.asked);
+}
+
 TEST_CASE("sequences that alternate, diverge, shrink and grow keep their values") {
   Program program;
   CUstream stream = program.stream();
@@ -428,7 +452,7 @@ TEST_CASE("threads share a stream, a deadline and the legacy stream without losi
         void* params[] = {&value, &more, &last};
         CUstream where = t == 3 ? nullptr : stream;
         runtime::Launch launch{function, {{1, 1, 1}, {32, 1, 1}, 0}, where, params};
-        if (!runtime::queue_expected(function, launch.shape, where, params) &&
+        if (!runtime::queue_expected(runtime::launch_key(function), launch.shape, where, params) &&
             !runtime::queue_launch(launch, nullptr, false).is_queued) {
           ++refused;
         }

@@ -18,6 +18,7 @@ struct Function {
   FunctionInfo info;
   Function(std::uint64_t token, std::vector<std::uint16_t> sizes) {
     info.token = token;
+    info.handle = handle();
     std::uint16_t offset = 0;
     for (std::uint16_t size : sizes) {
       REQUIRE(info.parameters.push_back({offset, size}));
@@ -31,7 +32,7 @@ struct Function {
 template <typename... Args>
 bool add(Sequence& sequence, Function& function, Args... args) {
   void* params[] = {static_cast<void*>(&args)..., nullptr};
-  runtime::LaunchSlot* slot = sequence.append(function.handle(), &function.info, kShape);
+  runtime::LaunchSlot* slot = sequence.append(&function.info, kShape);
   return slot != nullptr && function.info.update_arguments(sequence.arguments_of(*slot), params);
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("identity is the functions in their order, not the values") {
   CHECK(first.hash() != third.hash());
   CHECK_FALSE(first.same_prefix(third, 2));
   CHECK_FALSE(first.same_prefix(third, 1));
-  CHECK(first.slots[2].function == nullptr);  // the end marker
+  CHECK(first.slots[2].key == runtime::kNoLaunch);  // the end marker
 }
 
 TEST_CASE("taking values marks exactly the launches that differ") {

@@ -20,6 +20,7 @@ struct Event {
 std::vector<Event> g_events;
 CUresult g_flush_result = CUDA_SUCCESS;
 CUresult g_driver_result = CUDA_SUCCESS;
+std::vector<CUresult> g_failures;  // that deferral was told of
 bool g_may_wake = false;
 
 CUresult note(const char* what, const void* handle, bool per_thread, EntryId why) {
@@ -71,6 +72,7 @@ struct Setting {
     runtime::real.cuEventQuery.set(query_event);
     runtime::real.cuCtxSynchronize_v2.set(synchronize);
     g_events.clear();
+    g_failures.clear();
     g_flush_result = g_driver_result = CUDA_SUCCESS;
     g_may_wake = false;
     shim::g_mode.store(shim::Mode::kActive);
@@ -98,6 +100,9 @@ CUresult flush_context(CUcontext context, EntryId why) noexcept {
 }
 CUresult flush_all(EntryId why) noexcept {
   return note("all", nullptr, false, why);
+}
+void note_failure(CUresult result) noexcept {
+  g_failures.push_back(result);
 }
 }  // namespace runtime
 
@@ -160,6 +165,22 @@ TEST_CASE("The driver's failure comes first, else that of the submitted work", "
   CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
   g_flush_result = CUDA_SUCCESS;
   CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("What the driver fails is told to deferral, whatever was queued and whatever the rule",
+          "[shim]") {
+  Setting setting;
+  g_driver_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+  copy(0x1230);
+  runtime::g_nonempty_queues.store(0);
+  copy(0x1230);
+  shim::Thunk<EntryId::cuDeviceGetName>::call(nullptr, 0, 0);
+  profiler::g_profile_enabled.store(true);
+  copy(0x1230);
+  CHECK(g_failures == std::vector<CUresult>(4, CUDA_ERROR_ILLEGAL_ADDRESS));
+  g_driver_result = CUDA_SUCCESS;
+  copy(0x1230);
+  CHECK(g_failures.size() == 4);
 }
 
 TEST_CASE("A flush leaves errno as it was", "[shim]") {

@@ -42,6 +42,21 @@ std::size_t free_bytes() {
 
 }  // namespace
 
+// taichi counts on it for pages of 4 KiB.
+TEST_CASE("large device allocations start a page of the GPU") {
+  Session session;
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  CUdeviceptr small = 0, large = 0, pooled = 0;
+  REQUIRE_OK(cuMemAlloc(&small, 1000));
+  REQUIRE_OK(cuMemAlloc(&large, std::size_t{1} << 20));
+  CHECK(large % kPage == 0);
+  REQUIRE_OK(cuMemAllocAsync(&pooled, (std::size_t{3} << 20) + 5, nullptr));
+  CHECK(pooled % kPage == 0);
+  REQUIRE_OK(cuMemFree(small));
+  REQUIRE_OK(cuMemFree(large));
+  REQUIRE_OK(cuMemFree(pooled));
+}
+
 TEST_CASE("device memory is aligned, counted and out of the host's reach") {
   Session session;
   const std::size_t before = free_bytes();
@@ -204,6 +219,11 @@ TEST_CASE("pooled memory goes back in stream order") {
   CUdeviceptr memory = 0;
   REQUIRE_OK(cuMemAllocAsync(&memory, 4096, stream));
   cuuint64_t used = 0;
+  REQUIRE_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  CHECK(used == 4096);
+  CUdeviceptr freed_at_once = 0;
+  REQUIRE_OK(cuMemAllocAsync(&freed_at_once, 512, stream));
+  REQUIRE_OK(cuMemFree(freed_at_once));
   REQUIRE_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
   CHECK(used == 4096);
   REQUIRE_OK(cuMemsetD8Async(memory, 1, 4096, stream));

@@ -2,6 +2,7 @@
 // A small client that process_test runs under different environments. Prints what it saw, one word
 // or number a line.
 #include <cuda.h>
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,10 +145,83 @@ int cost() {
   return 0;
 }
 
+// What dlsym, cuGetProcAddress and a call bound by the linker say of cuFuncGetParamInfo.
+int find_entry() {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  std::printf("%d\n", dlsym(library, "cuFuncGetParamInfo") != nullptr);
+  void* address = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  REQUIRE_OK(cuGetProcAddress("cuFuncGetParamInfo", &address, CUDA_VERSION,
+                              CU_GET_PROC_ADDRESS_DEFAULT, &status));
+  std::printf("%d\n", address != nullptr);
+  // Bound before the library could hide it.
+  static decltype(&cuFuncGetParamInfo) const volatile bound = &cuFuncGetParamInfo;
+  std::size_t offset = 0, size = 0;
+  start();
+  std::printf("%d\n", bound(nullptr, 0, &offset, &size) != CUDA_ERROR_NOT_FOUND);
+  return 0;
+}
+
+// Results of ten queries of the same stream.
+int ten_results() {
+  const CUstream stream = start();
+  for (int i = 0; i < 10; ++i) std::printf("%d\n", static_cast<int>(cuStreamQuery(stream)));
+  return 0;
+}
+
+// Results of allocating three times one MiB, around instantiating a graph of ten nodes.
+int fill_memory() {
+  start();
+  CUdeviceptr memory = 0;
+  std::printf("%d\n", static_cast<int>(cuMemAlloc(&memory, 1 << 20)));
+  CUgraph graph = nullptr;
+  REQUIRE_OK(cuGraphCreate(&graph, 0));
+  for (int i = 0; i < 10; ++i) {
+    CUgraphNode node = nullptr;
+    REQUIRE_OK(cuGraphAddEmptyNode(&node, graph, nullptr, 0));
+  }
+  CUgraphExec exec = nullptr;
+  std::printf("%d\n", static_cast<int>(cuGraphInstantiate(&exec, graph, 0)));
+  std::printf("%d\n", static_cast<int>(cuMemAlloc(&memory, 1 << 20)));
+  if (exec == nullptr) return 0;
+  REQUIRE_OK(cuGraphExecDestroy(exec));
+  std::printf("%d\n", static_cast<int>(cuMemAlloc(&memory, 1 << 20)));
+  return 0;
+}
+
+// One of each kind that needs no kernel.
+int misuse() {
+  const CUstream stream = start();
+  CUdeviceptr memory = 0;
+  CUevent event = nullptr;
+  REQUIRE_OK(cuMemAlloc(&memory, 4));
+  REQUIRE_OK(cuMemFree(memory));
+  cuMemFree(memory);
+  REQUIRE_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  REQUIRE_OK(cuEventDestroy(event));
+  cuEventRecord(event, stream);
+  cuEventRecord(event, stream);
+  cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(event));
+  REQUIRE_OK(cuLaunchHostFunc(
+      stream, [](void*) { cuCtxSynchronize(); }, nullptr));
+  REQUIRE_OK(cuStreamSynchronize(stream));
+  REQUIRE_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  cuStreamSynchronize(stream);
+  CUgraph graph = nullptr;
+  cuStreamEndCapture(stream, &graph);
+  CUcontext left = nullptr;
+  REQUIRE_OK(cuCtxCreate(&left, nullptr, 0, 0));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "find") return find_entry();
+  if (mode == "results") return ten_results();
+  if (mode == "memory") return fill_memory();
+  if (mode == "misuse") return misuse();
   if (mode == "mixed") return mixed_work();
   if (mode == "exit") return query_ten_times([] {});
   if (mode == "_exit") return query_ten_times([] { _exit(0); });

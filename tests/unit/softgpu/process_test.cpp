@@ -115,9 +115,35 @@ TEST_CASE("a wrong value costs one line and the default is used") {
   CHECK(order.err ==
         "softgpu: CAJETA_SOFTGPU_ORDER=sideways is not valid: use early (default), late, "
         "random:SEED or free\n");
-  for (const char* wrong :
-       {"ORDER=random:", "ORDER=random:x", "ORDER=", "COSTS=much", "EXECUTOR=gpu", "CC=eight",
-        "CC=80", "DEVICES=17", "VERSION=13", "COUNTERS="}) {
+  for (const char* wrong : {"ORDER=random:",
+                            "ORDER=random:x",
+                            "ORDER=",
+                            "COSTS=much",
+                            "EXECUTOR=gpu",
+                            "CC=eight",
+                            "CC=80",
+                            "DEVICES=17",
+                            "VERSION=13",
+                            "COUNTERS=",
+                            "VERSION=12.",
+                            "VERSION=12.x",
+                            "VERSION=3.2",
+                            "MISSING=",
+                            "MISSING=cuFuncLoad,cuNothing",
+                            "FAIL=",
+                            "FAIL=cuInit",
+                            "FAIL=cuNothing:1",
+                            "FAIL=cuInit:0",
+                            "FAIL=cuInit:1-",
+                            "FAIL=cuInit:1:OOPS",
+                            "FAIL=cuInit:1:CUDA_SUCCESS",
+                            "FAIL=cuInit:1,",
+                            "FAIL=:1",
+                            "MEMORY=1K",
+                            "MEMORY=2T",
+                            "MEMORY=",
+                            "GRAPH_NODE_BYTES=-1",
+                            "MISUSE=fine"}) {
     INFO(wrong);
     const Run run = run_probe(folder, std::string("CAJETA_SOFTGPU_") + wrong, "about");
     CHECK(run.out == "13000\n1\n8.0\n");
@@ -133,6 +159,69 @@ TEST_CASE("the device can pretend") {
                   "about")
             .out == "12040\n3\n9.0\n");
   CHECK(run_probe(folder, "CAJETA_SOFTGPU_DEVICES=0", "about").out == "100\n");
+}
+
+TEST_CASE("an older driver does not have the entry") {
+  const Folder folder;
+  CHECK(run_probe(folder, "", "find").out == "1\n1\n1\n");
+  for (const char* without : {"VERSION=12.3", "VERSION=12030", "MISSING=cuFuncGetParamInfo",
+                              "MISSING=cuInit_,cuFuncLoad"}) {
+    INFO(without);
+    const bool is_legal = std::string(without).find("cuInit_") == std::string::npos;
+    const Run run = run_probe(folder, std::string("CAJETA_SOFTGPU_") + without, "find");
+    CHECK(run.out == (is_legal ? "0\n0\n0\n" : "1\n1\n1\n"));
+    CHECK(run.err.empty() == is_legal);
+  }
+}
+
+TEST_CASE("chosen calls fail") {
+  const Folder folder;
+  const auto results = [&](const char* faults) {
+    std::string text =
+        run_probe(folder, std::string("CAJETA_SOFTGPU_FAIL=") + faults, "results").out;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  CHECK(results("cuStreamQuery:3") == "0 0 999 0 0 0 0 0 0 0 ");
+  CHECK(results("cuStreamQuery:9+:OUT_OF_MEMORY") == "0 0 0 0 0 0 0 0 2 2 ");
+  CHECK(results("cuStreamQuery:*:CUDA_ERROR_LAUNCH_FAILED") ==
+        "719 719 719 719 719 719 719 719 719 719 ");
+  // cuInit, cuDevicePrimaryCtxRetain, cuCtxSetCurrent and cuStreamCreate come first.
+  CHECK(results("any:6:INVALID_VALUE,cuStreamQuery:4,cuStreamWaitEvent:1") ==
+        "0 1 0 999 0 0 0 0 0 0 ");
+}
+
+TEST_CASE("device memory runs out, also by graphs") {
+  const Folder folder;
+  CHECK(run_probe(folder, "", "memory").out == "0\n0\n0\n0\n");
+  CHECK(run_probe(folder, "CAJETA_SOFTGPU_MEMORY=1M", "memory").out == "0\n0\n2\n2\n");
+  CHECK(run_probe(folder, "CAJETA_SOFTGPU_MEMORY=3M CAJETA_SOFTGPU_GRAPH_NODE_BYTES=128K", "memory")
+            .out == "0\n0\n2\n0\n");
+  CHECK(run_probe(folder, "CAJETA_SOFTGPU_MEMORY=2M CAJETA_SOFTGPU_GRAPH_NODE_BYTES=128K", "memory")
+            .out == "0\n2\n0\n");
+}
+
+TEST_CASE("misuse is counted, reported or fatal") {
+  const Folder folder;
+  const std::string path = folder.file("counters");
+  const std::string counted = "CAJETA_SOFTGPU_COUNTERS=" + path;
+  const Run ignored = run_probe(folder, counted, "misuse");
+  CHECK(ignored.err.empty());
+  const std::string text = read_file(path);
+  CHECK(counter(text, "misuse: bad free") == 1);
+  CHECK(counter(text, "misuse: dead or foreign handle") == 3);
+  CHECK(counter(text, "misuse: call in a host function") == 1);
+  CHECK(counter(text, "misuse: broken capture") == 2);
+  CHECK(counter(text, "misuse: leak") == 1);
+  CHECK(counter(text, "misuse: stale graph") == 0);
+  run_probe(folder, counted, "mixed");
+  CHECK(read_file(path).find("misuse: bad free\":                0") != std::string::npos);
+  const std::string reported = run_probe(folder, "CAJETA_SOFTGPU_MISUSE=report", "misuse").err;
+  CHECK(reported.find("softgpu: misuse in cuMemFree_v2: bad free\n") == 0);
+  CHECK(std::count(reported.begin(), reported.end(), '\n') == 7);
+  const Run ended = run_probe(folder, counted + " CAJETA_SOFTGPU_MISUSE=abort", "misuse");
+  CHECK(ended.err.find("softgpu: misuse in cuMemFree_v2: bad free\n") == 0);
+  CHECK(counter(read_file(path), "cuEventCreate") == 0);
 }
 
 TEST_CASE("nothing works before cuInit or in a forked child") {

@@ -287,7 +287,33 @@ TEST_CASE("register ranges end where they say", "[ptx][parser]") {
   CHECK(parse_error(kernel_text("mov.u32 %r20, 1;")) == "ptx:7: '%r20' is not a register");
   parse_error(kernel_text("mov.u32 %r01, 1;"));
   CHECK(parse_error(kernel_text(".reg .b32 %q<4294967295>;")) ==
-        "ptx:7: register count out of range");
+        "ptx:7: count of names out of range");
+}
+
+// As GCC writes the arguments of its calls.
+TEST_CASE("parameters are declared in ranges", "[ptx][parser]") {
+  const std::string callee = ".func f(.param .u64 a, .param .u64 b) { ret; }\n";
+  const auto module = parse(kernel_text(
+      "{ .param .u64 %P<2>; st.param.u64 [%P0], %rd1; st.param.u64 [%P1], %rd2; call f, (%P0, "
+      "%P1); }\n{ .param .b32 %Q<1>; st.param.b32 [%Q0], %r1; }",
+      callee));
+  const Function& kernel = *module->kernels()[0].function;
+  const Operand first = kernel.srcs(kernel.code[0])[0], second = kernel.srcs(kernel.code[1])[0];
+  REQUIRE(first.kind == OperandKind::kAtFrame);
+  REQUIRE(second.kind == OperandKind::kAtFrame);
+  CHECK(second.value == first.value + 8);
+  REQUIRE(kernel.calls.size() == 1);
+  REQUIRE(kernel.calls[0].arguments.size() == 2);
+  CHECK(kernel.calls[0].arguments[1].place.value == second.value);
+  CHECK(kernel.calls[0].arguments[1].size == 8);
+  CHECK(parse_error(kernel_text("{ .param .u64 %P<2>; st.param.u64 [%P2], %rd1; }")) ==
+        "ptx:7: unknown symbol '%P2'");
+  CHECK(parse_error(kernel_text("{ .param .u64 %P<2>, %P1; }")) ==
+        "ptx:7: '%P1' is declared twice");
+  CHECK(parse_error(kernel_text("{ .param .u64 %P<4294967295>; }")) ==
+        "ptx:7: count of names out of range");
+  CHECK(parse_error(kernel_text("{ .param .u64 %P<100000>; }")) == "ptx:7: too many parameters");
+  CHECK(parse_error(kernel_text("{ .param .u64 %P<x>; }")).find("a number") != std::string::npos);
 }
 
 TEST_CASE("old and odd texts are read", "[ptx][parser]") {

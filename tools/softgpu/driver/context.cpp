@@ -14,6 +14,7 @@
 #include "tools/softgpu/driver/engine_core.h"
 #include "tools/softgpu/driver/event.h"
 #include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/module_objects.h"
 #include "tools/softgpu/driver/stream.h"
 
@@ -36,7 +37,6 @@ std::uint64_t next_context_id() {
 
 std::shared_ptr<Context> new_context(CUdevice device, unsigned flags) {
   auto context = std::make_shared<Context>();
-  context->ordinal = every_context().size() + 1;
   context->device = device;
   context->flags = flags;
   every_context().push_back(context);
@@ -47,7 +47,10 @@ std::shared_ptr<Context> new_context(CUdevice device, unsigned flags) {
 void finish_work(Context& context) {
   const auto deadline = Engine::Clock::now() + kTeardownPatience;
   for (const auto& operation : Engine::get().pending(&context)) {
-    Engine::get().wait(operation, deadline);
+    // A bounded wait turns away early from what is blocked, such as a host function that runs.
+    while (!operation->done && Engine::Clock::now() < deadline) {
+      Engine::get().wait(operation, deadline);
+    }
     if (!operation->done) set_sticky_error(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
 }
@@ -72,6 +75,9 @@ std::vector<Context*>& context_stack() {
 }
 
 void revive(Context& context) {
+  // Another one for every life: operations are named by it in the log and the trace.
+  static std::uint64_t lives = 0;
+  context.ordinal = ++lives;
   context.is_alive = true;
   context.id = next_context_id();
   context.sticky_error = CUDA_SUCCESS;
@@ -92,6 +98,7 @@ Context& create_context(CUdevice device, unsigned flags) {
 }
 
 void tear_down(Context& context) {
+  note_pending_work(context);
   context.is_alive = false;  // first: the lock is dropped while work ends
   finish_work(context);
   unload_context_modules(context);

@@ -197,6 +197,15 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id) {
   });
 }
 
+// No MPS, so no context has less than the whole device.
+CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType) {
+  return call(EntryId::cuCtxGetExecAffinity, [&]() -> CUresult {
+    if (affinity == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    softgpu::current_context();
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  });
+}
+
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   return call(EntryId::cuCtxGetApiVersion, [&]() -> CUresult {
     softgpu::context_of(context);

@@ -143,7 +143,21 @@ class CopyOperation final : public SimpleOperation {
   bool resolve() {
     from_ = resolve(source_, &source_owner_);
     to_ = resolve(destination_, &destination_owner_);
-    return from_ != nullptr && to_ != nullptr;
+    if (from_ == nullptr || to_ == nullptr) return false;
+    if (trace != nullptr) {
+      touch_rows(ptx::AccessKind::kLoad, source_, source_owner_.get());
+      touch_rows(ptx::AccessKind::kStore, destination_, destination_owner_.get());
+    }
+    return true;
+  }
+
+  void touch_rows(ptx::AccessKind kind, const Side& side, const Allocation* owner) {
+    if (owner == nullptr) return;  // pageable
+    for (std::size_t row = 0; row < row_count(parameters_); ++row) {
+      const std::size_t offset =
+          side.offset_of_row(row % parameters_.Height, row / parameters_.Height);
+      touch(kind, *owner, side.address - owner->base + offset, parameters_.WidthInBytes);
+    }
   }
 
   // Where the host finds the byte at offset 0 of a side; null when the range is gone.

@@ -18,12 +18,13 @@
 namespace softgpu {
 namespace {
 
+constexpr std::size_t kLines = kEntryCount + kMisuseCount;
 constexpr std::size_t kWidth = 16;  // digits: enough for a call per ns over months
 
 struct Counters {
   std::atomic_flag is_busy;
-  std::atomic<char*> text{nullptr};                     // the mapping; null: not counting
-  std::array<std::uint32_t, kEntryCount> last_digit{};  // where in the text
+  std::atomic<char*> text{nullptr};                // the mapping; null: not counting
+  std::array<std::uint32_t, kLines> last_digit{};  // where in the text
 };
 Counters& counters() {
   static Counters* const instance = new Counters();
@@ -32,15 +33,28 @@ Counters& counters() {
 
 std::string empty_table(Counters& state) {
   std::string text = "{\n";
-  for (std::size_t i = 0; i < kEntryCount; ++i) {
+  for (std::size_t i = 0; i < kLines; ++i) {
     text += '"';
-    text += kEntryTable[i].symbol;
+    text += i < kEntryCount ? kEntryTable[i].symbol
+                            : std::string("misuse: ") + name(static_cast<Misuse>(i - kEntryCount));
     text += "\": ";
     text.append(kWidth - 1, ' ');
     state.last_digit[i] = static_cast<std::uint32_t>(text.size());
-    text += i + 1 < kEntryCount ? "0,\n" : "0\n";
+    text += i + 1 < kLines ? "0,\n" : "0\n";
   }
   return text + "}\n";
+}
+
+void count(std::size_t line) {
+  Counters& state = counters();
+  char* const text = state.text.load(std::memory_order_acquire);
+  if (text == nullptr) return;
+  while (state.is_busy.test_and_set(std::memory_order_acquire)) {
+  }
+  char* digit = text + state.last_digit[line];
+  while (*digit == '9') *digit-- = '0';
+  *digit = *digit == ' ' ? '1' : static_cast<char>(*digit + 1);
+  state.is_busy.clear(std::memory_order_release);
 }
 
 }  // namespace
@@ -62,15 +76,11 @@ bool start_counters() {
 }
 
 void count_call(EntryId id) {
-  Counters& state = counters();
-  char* const text = state.text.load(std::memory_order_acquire);
-  if (text == nullptr) return;
-  while (state.is_busy.test_and_set(std::memory_order_acquire)) {
-  }
-  char* digit = text + state.last_digit[static_cast<std::size_t>(id)];
-  while (*digit == '9') *digit-- = '0';
-  *digit = *digit == ' ' ? '1' : static_cast<char>(*digit + 1);
-  state.is_busy.clear(std::memory_order_release);
+  count(static_cast<std::size_t>(id));
+}
+
+void count_misuse(Misuse kind) {
+  count(kEntryCount + static_cast<std::size_t>(kind));
 }
 
 void stop_counters() {

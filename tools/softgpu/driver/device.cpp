@@ -21,7 +21,7 @@ void require_device(CUdevice device) {
 
 // Address space only: pages are taken when they are touched.
 std::size_t total_memory(CUdevice) {
-  return std::size_t{40} << 30;
+  return options().memory_bytes;
 }
 
 std::string device_name() {

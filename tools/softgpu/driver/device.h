@@ -16,5 +16,7 @@ std::size_t total_memory(CUdevice device);
 std::string device_name();
 // What cuDeviceGetAttribute answers. False: no such attribute.
 bool device_attribute(CUdevice_attribute attribute, CUdevice device, int* value);
+// Thread block clusters: compute capability 9.0 and later.
+bool has_clusters();
 
 }  // namespace softgpu

@@ -130,7 +130,6 @@ constexpr AttributeRow kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0},
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, 0},
     {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0},
-    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0},
     {CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
@@ -163,6 +162,10 @@ constexpr AttributeRow kAttributes[] = {
 
 }  // namespace
 
+bool has_clusters() {
+  return options().compute_capability >= 90;
+}
+
 bool device_attribute(CUdevice_attribute attribute, CUdevice device, int* value) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
@@ -170,6 +173,9 @@ bool device_attribute(CUdevice_attribute attribute, CUdevice device, int* value)
       return true;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = options().compute_capability % 10;
+      return true;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+      *value = has_clusters() ? 1 : 0;
       return true;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       *value = device + 1;

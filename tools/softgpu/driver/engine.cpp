@@ -39,6 +39,7 @@ Engine::Engine() : order_(options().order), random_(options().seed) {}
 void Engine::add(const OperationPtr& operation) {
   operation->enqueued_ = next_++;
   operation->state_ = Operation::State::kWaiting;
+  if (operation->trace != nullptr) trace_submitted(*operation);
   std::erase_if(operation->dependencies, [](const OperationPtr& d) { return d->done; });
   operation->unmet_ = operation->dependencies.size();
   for (const OperationPtr& dependency : operation->dependencies) {
@@ -81,6 +82,7 @@ Engine::Piece Engine::run_piece(const OperationPtr& operation) {
 
 void Engine::complete(const OperationPtr& operation) {
   operation->finish();
+  if (operation->trace != nullptr) trace_done(*operation);
   operation->done = true;
   operation->state_ = Operation::State::kDone;
   operation->dependencies.clear();
@@ -110,6 +112,7 @@ std::shared_ptr<Operation> enqueue(Stream& stream, const Work& work) {
   Engine& engine = Engine::get();
   engine.add(operation);
   stream.tail.assign(1, operation);
+  stream.retired.clear();
   engine.added({operation});  // may drop the lock: `stream` is not used after this
   return operation;
 }
@@ -145,6 +148,7 @@ void enqueue_group(Stream& stream, std::vector<std::shared_ptr<Operation>> opera
     if (operation->context == nullptr) operation->context = stream.context;
   }
   stream.tail.clear();
+  stream.retired.clear();
   Engine& engine = Engine::get();
   for (const auto& operation : operations) {
     engine.add(operation);
@@ -165,21 +169,24 @@ void progress_for_query(const std::shared_ptr<Operation>& operation, unsigned& p
 }
 
 void wait_for(const std::shared_ptr<Operation>& operation) {
+  const TracedWait traced(operation);
   Engine::get().wait(operation);
 }
 
 void wait_for_stream(Stream& stream) {
   const std::vector<std::shared_ptr<Operation>> tail =
       stream.kind == StreamKind::kLegacy ? stream_dependencies(stream) : stream.tail;
-  for (const auto& operation : tail) wait_for(operation);
+  const TracedWait traced(tail);
+  for (const auto& operation : tail) Engine::get().wait(operation);
 }
 
 void wait_for_context(Context& context) {
-  for (const auto& operation : Engine::get().pending(&context)) wait_for(operation);
+  const TracedWait traced(context);
+  for (const auto& operation : Engine::get().pending(&context)) Engine::get().wait(operation);
 }
 
 void wait_for_all() {
-  for (const auto& operation : Engine::get().pending(nullptr)) wait_for(operation);
+  for (const auto& operation : Engine::get().pending(nullptr)) Engine::get().wait(operation);
 }
 
 }  // namespace softgpu

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "tools/softgpu/driver/trace.h"
 #include "tools/softgpu/driver/work.h"
 
 namespace softgpu {
@@ -31,11 +33,14 @@ class Operation {
   // Skipped when its context has a sticky error: no step(), only finish(). Event records and waits
   // are not.
   virtual bool is_skipped_on_error() const { return true; }
+  // What the log and a trace say of it; empty when neither is wanted.
+  virtual std::string_view text() const { return {}; }
 
   std::vector<std::shared_ptr<Operation>> dependencies;  // cleared when done
   Context* context = nullptr;                            // whose sticky error skips it
   bool done = false;
   bool was_skipped = false;  // set before finish(): step() never ran to the end
+  const std::unique_ptr<OperationTrace> trace = new_operation_trace();  // null: not tracing
 
  private:
   friend class Engine;

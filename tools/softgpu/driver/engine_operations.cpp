@@ -70,6 +70,10 @@ class FreeOperation final : public SimpleOperation {
   bool step() override { return true; }
   bool is_skipped_on_error() const override { return false; }
   void finish() override {
+    // Nobody may use any of it afterwards: as if all were written.
+    if (const auto owner = find_allocation(address_); owner != nullptr) {
+      touch(ptx::AccessKind::kStore, *owner, 0, owner->size);
+    }
     release(address_);
     SimpleOperation::finish();
   }
@@ -92,6 +96,8 @@ class ValueOperation final : public SimpleOperation {
     const std::size_t size = work_.is_64_bit ? 8 : 4;
     if (owner_ == nullptr) owner_ = find_allocation(work_.address, size);
     if (owner_ == nullptr) return fault(CUDA_ERROR_ILLEGAL_ADDRESS);
+    touch(work_.is_wait ? ptx::AccessKind::kLoad : ptx::AccessKind::kStore, *owner_,
+          work_.address - owner_->base, size);
     std::byte* const place = owner_->bytes + (work_.address - owner_->base);
     return work_.is_64_bit ? step_at(reinterpret_cast<std::uint64_t*>(place))
                            : step_at(reinterpret_cast<std::uint32_t*>(place));
@@ -183,6 +189,11 @@ std::shared_ptr<Operation> make_operation(const Work& work, Context& context,
                                           std::uint64_t stream_ordinal, std::uint64_t sequence) {
   std::shared_ptr<Operation> operation = std::visit(Maker{context, stream_ordinal, sequence}, work);
   operation->context = &context;
+  if (operation->trace != nullptr) {
+    operation->trace->has_identity = true;
+    operation->trace->stream_ordinal = stream_ordinal;
+    operation->trace->sequence = sequence;
+  }
   return operation;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prologue and epilogue of a call, and the table of entries. The slow parts run only when counters,
-// a cost profile or random order ask for them.
+// Prologue and epilogue of a call. The slow parts run only when counters, a cost profile, random
+// order, faults or an older driver ask for them.
 
 #include "tools/softgpu/driver/entry.h"
 
@@ -11,20 +11,17 @@
 #include <mutex>
 #include <new>
 
+#include "tools/softgpu/driver/absent.h"
 #include "tools/softgpu/driver/costs.h"
 #include "tools/softgpu/driver/counters.h"
 #include "tools/softgpu/driver/engine_core.h"
+#include "tools/softgpu/driver/faults.h"
 #include "tools/softgpu/driver/host_function.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/options.h"
+#include "tools/softgpu/driver/trace.h"
 
 namespace softgpu {
-
-constexpr EntryRow kEntryTable[kEntryCount] = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
-  {#symbol, #api, since, #flavour},
-#include "runtime/driver_entries.def"
-#undef DRIVER_ENTRY
-};
 
 namespace {
 
@@ -32,10 +29,16 @@ struct Watchers {
   bool counters = false;
   bool costs = false;
   bool progress = false;
+  bool faults = false;
+  bool absent = false;
+  bool misuse = false;
+  bool trace = false;  // waits are traced by the name of their entry
+
+  bool any() const { return counters || costs || progress || faults || absent || misuse || trace; }
 };
 
 thread_local std::uint64_t t_node_cost_ns = 0;
-thread_local EntryId t_entry{};
+thread_local std::optional<EntryId> t_entry;
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -49,8 +52,11 @@ const Watchers& watchers() {
     watchers->counters = start_counters();
     watchers->costs = options().costs != CostProfile::kNone;
     watchers->progress = options().order == Order::kRandom;
-    Call::watched.store(watchers->counters || watchers->costs || watchers->progress,
-                        std::memory_order_relaxed);
+    watchers->faults = !options().faults.empty();
+    watchers->absent = has_absent_entries();
+    watchers->misuse = watchers->counters || options().misuse != MisusePolicy::kIgnore;
+    watchers->trace = is_tracing();  // opens the file, so that a client without operations has one
+    Call::watched.store(watchers->any(), std::memory_order_relaxed);
     return watchers;
   }();
   return *chosen;
@@ -62,34 +68,55 @@ std::atomic<bool> Call::watched{true};
 
 void Call::begin(EntryId id) {
   const Watchers& watch = watchers();
+  if (!watch.any()) return;
+  is_watched_ = true;
+  id_ = id;
+  t_entry = id;
   if (watch.counters) count_call(id);
+  if (watch.absent && is_absent(id)) {
+    verdict_ = CUDA_ERROR_NOT_FOUND;
+    return;
+  }
+  if (watch.faults) verdict_ = next_fault(id);
+  if (verdict_ != CUDA_SUCCESS) return;
   if (watch.progress && is_initialized() && !is_in_host_function()) {
     DriverLock lock;
     Engine::get().make_random_progress();
   }
   if (watch.costs) {
-    is_watched_ = true;
-    t_entry = id;
     t_node_cost_ns = 0;
     start_ns_ = now_ns();
   }
 }
 
 void Call::end() {
-  const std::uint64_t until = start_ns_ + cost_of(t_entry).call_ns + t_node_cost_ns;
+  const std::uint64_t until =
+      start_ns_ == 0 ? 0 : start_ns_ + cost_of(id_).call_ns + t_node_cost_ns;
   while (now_ns() < until) {
   }
+  t_entry.reset();
+}
+
+void Call::note_result(CUresult code) const {
+  if (watchers().misuse) note_failure(code);
+}
+
+std::optional<EntryId> Call::current() {
+  return t_entry;
 }
 
 void charge_nodes(std::size_t nodes) {
   if (!Call::watched.load(std::memory_order_relaxed) || !watchers().costs) return;
-  t_node_cost_ns +=
-      static_cast<std::uint64_t>(static_cast<double>(nodes) * cost_of(t_entry).node_ns);
+  t_node_cost_ns += static_cast<std::uint64_t>(static_cast<double>(nodes) *
+                                               cost_of(t_entry.value_or(EntryId{})).node_ns);
 }
 
 CUresult Call::refusal() {
   if (!is_initialized()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (is_in_host_function()) return CUDA_ERROR_NOT_PERMITTED;
+  if (is_in_host_function()) {
+    note_misuse(Misuse::kHostFunction);
+    return CUDA_ERROR_NOT_PERMITTED;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -113,6 +140,7 @@ extern "C" __attribute__((visibility("hidden"))) int softgpu_not_implemented(
   using namespace softgpu;
   static std::atomic<bool> is_reported[kEntryCount];
   Call prologue(static_cast<EntryId>(index));
+  if (prologue.verdict() != CUDA_SUCCESS) return prologue.verdict();
   if (!is_reported[index].exchange(true)) {
     char line[160];
     const int length = std::snprintf(line, sizeof line, "softgpu: %s is not implemented\n",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every driver entry does first and last: count the call, make progress when the order policy
-// says so, refuse it before cuInit and in host functions, take the driver lock, turn exceptions
-// into a CUresult, and spend its host cost.
+// What every driver entry does first and last: count the call, fail it on demand, make progress
+// when the order policy says so, refuse it before cuInit and in host functions, take the driver
+// lock, turn exceptions into a CUresult, note misuse, and spend its host cost.
 //
 //   extern "C" CUresult CUDAAPI cuFoo(int* out) {
 //     return softgpu::call(EntryId::cuFoo, [&]() -> CUresult { ...; return CUDA_SUCCESS; });
@@ -12,38 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 
+#include "tools/softgpu/driver/entry_table.h"
 #include "tools/softgpu/driver/state.h"
 
 namespace softgpu {
 
-// One enumerator per exported symbol, in table order.
-enum class EntryId : std::uint16_t {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) symbol,
-#include "runtime/driver_entries.def"
-#undef DRIVER_ENTRY
-};
-
-inline constexpr std::size_t kEntryCount = 0
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) +1
-#include "runtime/driver_entries.def"
-#undef DRIVER_ENTRY
-    ;
-
-struct EntryRow {
-  const char* symbol;
-  const char* api;      // the name cuGetProcAddress knows
-  int since;            // 4000 = CUDA 4.0
-  const char* flavour;  // "", "_ptsz" or "_ptds"
-  constexpr bool per_thread_default() const { return flavour[0] != '\0'; }
-};
-extern const EntryRow kEntryTable[kEntryCount];
-inline const EntryRow& row(EntryId id) {
-  return kEntryTable[static_cast<std::size_t>(id)];
-}
-
-// Prologue and epilogue of one call. Costs two loads when no counter, cost profile or progress is
-// asked for.
+// Prologue and epilogue of one call. Costs two loads when nothing is asked for that has to see
+// calls.
 class Call {
  public:
   explicit Call(EntryId id) {
@@ -57,8 +34,19 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  // CUDA_SUCCESS, or why the call must not do anything: it is to fail, or this driver lacks it.
+  CUresult verdict() const { return verdict_; }
   // CUDA_SUCCESS, or why no entry may do anything now: not initialised, or in a host function.
   static CUresult refusal();
+  // Every result passes through here.
+  CUresult leave(CUresult code) const {
+    if (code != CUDA_SUCCESS && is_watched_) [[unlikely]]
+      note_result(code);
+    return code;
+  }
+
+  // The watched call that runs on this thread.
+  static std::optional<EntryId> current();
 
   // True until the options are read, then whether anything wants to see calls.
   static std::atomic<bool> watched;
@@ -66,8 +54,11 @@ class Call {
  private:
   void begin(EntryId id);
   void end();
+  void note_result(CUresult code) const;
 
   bool is_watched_ = false;
+  EntryId id_{};
+  CUresult verdict_ = CUDA_SUCCESS;
   std::uint64_t start_ns_ = 0;
 };
 
@@ -79,11 +70,12 @@ template <class Body>
 CUresult call(EntryId id, Body&& body) noexcept {
   Call prologue(id);
   try {
+    if (prologue.verdict() != CUDA_SUCCESS) return prologue.verdict();
     if (const CUresult refused = Call::refusal(); refused != CUDA_SUCCESS) return refused;
     DriverLock lock;
-    return body();
+    return prologue.leave(body());
   } catch (...) {
-    return result_of_exception();
+    return prologue.leave(result_of_exception());
   }
 }
 
@@ -92,9 +84,10 @@ template <class Body>
 CUresult call_unlocked(EntryId id, Body&& body) noexcept {
   Call prologue(id);
   try {
-    return body();
+    if (prologue.verdict() != CUDA_SUCCESS) return prologue.verdict();
+    return prologue.leave(body());
   } catch (...) {
-    return result_of_exception();
+    return prologue.leave(result_of_exception());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "tools/softgpu/driver/event.h"
 
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/stream.h"
 #include "tools/softgpu/driver/twin.h"
 
@@ -61,21 +62,30 @@ CUresult destroy(CUevent handle) {
 CUresult record(CUevent handle, Stream& stream, unsigned flags) {
   const std::shared_ptr<Event> event = event_of(handle);
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  if (event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->context != stream.context) {
+    note_misuse(Misuse::kContext);
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   const bool is_external = flags == CU_EVENT_RECORD_EXTERNAL;
   if (is_capturing(stream)) return capture_event_record(stream, event, is_external);
   if (is_external) return CUDA_ERROR_INVALID_VALUE;
   return submit(stream, EventRecordWork{event});
 }
 
+// The answer to a query of the latest record. The lock may be dropped.
+bool is_done(Event& event) {
+  const std::shared_ptr<Operation> record = event.latest;
+  if (record == nullptr) return true;
+  if (!record->done) progress_for_query(record, event.polls);
+  trace_query(event, record, record->done);
+  return !is_pending(event);
+}
+
 CUresult query(CUevent handle) {
   const std::shared_ptr<Event> event = event_of(handle);
   require_usable(*event->context);
   check(capture_forbids_event_sync(*event));
-  if (is_pending(*event)) {
-    progress_for_query(std::shared_ptr<Operation>(event->latest), event->polls);
-    if (is_pending(*event)) return CUDA_ERROR_NOT_READY;
-  }
+  if (!is_done(*event)) return CUDA_ERROR_NOT_READY;
   event->polls = 0;
   return event->context->sticky_error;
 }
@@ -84,7 +94,7 @@ CUresult synchronize(CUevent handle) {
   const std::shared_ptr<Event> event = event_of(handle);
   require_usable(*event->context);
   check(capture_forbids_event_sync(*event));
-  if (is_pending(*event)) wait_for(std::shared_ptr<Operation>(event->latest));
+  if (event->latest != nullptr) wait_for(std::shared_ptr<Operation>(event->latest));
   return event->context->sticky_error;
 }
 
@@ -98,9 +108,7 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
     if (event->latest == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   }
   for (const auto& event : {start, end}) {
-    if (!is_pending(*event)) continue;
-    progress_for_query(std::shared_ptr<Operation>(event->latest), event->polls);
-    if (is_pending(*event)) return CUDA_ERROR_NOT_READY;
+    if (!is_done(*event)) return CUDA_ERROR_NOT_READY;
   }
   const auto nanoseconds = static_cast<std::int64_t>(end->time_ns - start->time_ns);
   *milliseconds = static_cast<float>(static_cast<double>(nanoseconds) * 1e-6);

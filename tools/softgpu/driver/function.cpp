@@ -222,7 +222,10 @@ CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle
 
 CUresult CUDAAPI cuFuncLoad(CUfunction handle) {
   return call(EntryId::cuFuncLoad, [&]() -> CUresult {
-    function_of(handle, softgpu::usable_context()).is_loaded = true;
+    softgpu::Context& context = softgpu::usable_context();
+    FunctionObject& function = function_of(handle, context);
+    if (function.context != &context) return CUDA_ERROR_INVALID_HANDLE;
+    function.is_loaded = true;
     return CUDA_SUCCESS;
   });
 }

@@ -8,6 +8,8 @@
 #include <queue>
 #include <utility>
 
+#include "tools/softgpu/driver/misuse.h"
+
 namespace softgpu {
 
 namespace {
@@ -60,21 +62,30 @@ GraphExecTable& graph_execs() {
   return table;
 }
 
+namespace {
+
+[[noreturn]] void fail_dead_handle() {
+  note_misuse(Misuse::kHandle);
+  fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+
 Graph& graph_of(CUgraph handle) {
   Graph* graph = graphs().find(handle);
-  if (graph == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
+  if (graph == nullptr) fail_dead_handle();
   return *graph;
 }
 
 GraphNode& node_of(CUgraphNode handle) {
   GraphNode* node = graph_nodes().find(handle);
-  if (node == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
+  if (node == nullptr) fail_dead_handle();
   return *node;
 }
 
 GraphExec& exec_of(CUgraphExec handle) {
   GraphExec* exec = graph_execs().find(handle);
-  if (exec == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
+  if (exec == nullptr) fail_dead_handle();
   return *exec;
 }
 

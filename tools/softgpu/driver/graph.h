@@ -18,7 +18,8 @@ namespace softgpu {
 class Operation;
 struct Graph;
 struct GraphNode;
-struct UserObject;  // user_object.h
+struct UserObject;   // user_object.h
+class DriverMemory;  // memory.h
 
 struct GraphEdge {
   GraphNode* node = nullptr;
@@ -99,7 +100,8 @@ struct GraphExec {
   std::vector<std::shared_ptr<Operation>> last_launch;  // what the next launch must wait for
   // Those of the graph at instantiation or at the last update; launches in flight share them.
   std::shared_ptr<const UserObjectRefs> user_objects;
-  bool only_kernels = false;  // and empty nodes
+  std::shared_ptr<const DriverMemory> memory;  // what its nodes take on the device, if asked for
+  bool only_kernels = false;                   // and empty nodes
   std::uint32_t enabled_kernels = 0;
 };
 

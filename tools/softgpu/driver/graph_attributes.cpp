@@ -94,6 +94,7 @@ CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode sr
     if (to.function->context != from.function->context) return CUDA_ERROR_INVALID_VALUE;
     to.attributes = from.attributes;
     to.cooperative = from.cooperative;
+    to.cluster = from.cluster;
     return CUDA_SUCCESS;
   });
 }

@@ -7,7 +7,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/graph_launch.h"
+#include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
+#include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/stream.h"
 #include "tools/softgpu/driver/twin.h"
 
@@ -171,6 +175,15 @@ CUresult instantiate_with_params(bool per_thread, CUgraphExec* out, CUgraph grap
   return code;
 }
 
+// Fails with OUT_OF_MEMORY.
+void take_memory(GraphExec& exec) {
+  const std::size_t bytes = options().graph_node_bytes * exec.order.size();
+  if (bytes == 0) return;
+  const Context* const context = current_context_or_null();
+  exec.memory =
+      std::make_shared<const DriverMemory>(context != nullptr ? context->device : 0, bytes);
+}
+
 }  // namespace
 
 std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags,
@@ -193,6 +206,7 @@ std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags,
   collect_user_objects(graph, references.get());
   exec->user_objects = std::move(references);
   count_kernels(*exec);
+  take_memory(*exec);
   exec->handle = graph_execs().add(exec);
   return exec;
 }
@@ -248,7 +262,9 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph h
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec) {
   return call(EntryId::cuGraphExecDestroy, [&]() -> CUresult {
     // Launches in flight own all they need.
-    return graph_execs().remove(hGraphExec) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (graph_execs().remove(hGraphExec) != nullptr) return CUDA_SUCCESS;
+    note_misuse(Misuse::kHandle);
+    return CUDA_ERROR_INVALID_VALUE;
   });
 }
 

@@ -71,7 +71,9 @@ std::vector<OperationPtr> make_steps(const GraphExec& exec, Stream& stream) {
 std::vector<OperationPtr> exchange_last_launch(GraphExec& exec, std::vector<OperationPtr> next) {
   std::vector<OperationPtr> previous = std::exchange(exec.last_launch, std::move(next));
   previous.erase(std::remove_if(previous.begin(), previous.end(),
-                                [](const OperationPtr& operation) { return operation->done; }),
+                                [](const OperationPtr& operation) {
+                                  return operation->done && operation->trace == nullptr;
+                                }),
                  previous.end());
   return previous;
 }

@@ -116,7 +116,8 @@ void set_kernel_params(GraphNode& node, const CUDA_KERNEL_NODE_PARAMS_v2& params
   const LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                           {params.blockDimX, params.blockDimY, params.blockDimZ},
                           params.sharedMemBytes,
-                          kernel.cooperative};
+                          kernel.cooperative,
+                          kernel.cluster};
   check(make_kernel_work(function, shape, params.kernelParams, params.extra, *context, &scratch));
   kernel.function.swap(scratch.function);
   kernel.parameters.swap(scratch.parameters);

@@ -138,12 +138,15 @@ bool is_frozen(CUlaunchAttributeID id) {
 
 void take_over(GraphNode& ours, const GraphNode& theirs) {
   std::vector<CUlaunchAttribute> frozen;
+  ptx::Dim3 cluster{0, 0, 0};
   if (const auto* kernel = std::get_if<KernelWork>(&ours.work)) {
+    cluster = kernel->cluster;
     std::copy_if(kernel->attributes.begin(), kernel->attributes.end(), std::back_inserter(frozen),
                  [](const CUlaunchAttribute& attribute) { return is_frozen(attribute.id); });
   }
   ours.work = theirs.work;
   if (auto* kernel = std::get_if<KernelWork>(&ours.work)) {
+    kernel->cluster = cluster;
     auto& attributes = kernel->attributes;
     attributes.erase(
         std::remove_if(attributes.begin(), attributes.end(),

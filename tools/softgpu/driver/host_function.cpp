@@ -89,6 +89,7 @@ class HostOperation final : public Operation {
   }
   bool is_blocked() const override { return true; }
   bool is_skipped_on_error() const override { return !runs_after_error_; }
+  std::string_view text() const override { return text_; }
   void finish() override {
     if (!was_skipped && is_logging()) log_operation(stream_ordinal_, sequence_, text_);
   }

@@ -10,6 +10,7 @@
 #include "tools/softgpu/driver/engine_core.h"
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/host_function.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/options.h"
 
 namespace softgpu {
@@ -40,6 +41,7 @@ CUresult initialize(unsigned flags) {
   if (g_life.load() == Life::kFresh) {
     Engine::get();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    watch_for_leaks();
     g_life.store(Life::kInitialized);
   }
   return CUDA_SUCCESS;

@@ -10,6 +10,7 @@
 #include "tools/softgpu/driver/launch.h"
 #include "tools/softgpu/driver/log.h"
 #include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/options.h"
 
 namespace softgpu {
@@ -87,6 +88,7 @@ std::string describe(const KernelWork& work) {
                      " block " + describe(work.block) + " shared " +
                      std::to_string(work.shared_bytes);
   if (work.cooperative) text += " cooperative";
+  if (work.cluster.x != 0) text += " cluster " + describe(work.cluster);
   return text + " args " + describe_bytes(work.parameters.data(), work.parameters.size());
 }
 
@@ -109,6 +111,8 @@ class KernelOperation final : public Operation {
     config.dynamic_shared_bytes = work.shared_bytes;
     config.parameters = work.parameters;
     config.cooperative = work.cooperative;
+    config.cluster = work.cluster;
+    config.footprint = trace != nullptr ? &trace->footprint : nullptr;
     run_ = std::make_unique<ptx::KernelRun>(std::move(config), global_memory(), device_);
   }
 
@@ -117,12 +121,15 @@ class KernelOperation final : public Operation {
            run_->step(kWarpInstructionsPerStep) != ptx::KernelRun::Status::kRunning;
   }
 
+  std::string_view text() const override { return log_text_; }
+
   void finish() override {
     if (!device_.output().empty()) {
       std::fwrite(device_.output().data(), 1, device_.output().size(), stdout);
     }
     if (run_ != nullptr && run_->fault() != ptx::Fault::kNone) {
       std::fprintf(stderr, "softgpu: %s\n", run_->fault_message().c_str());
+      note_fault(error_of(run_->fault()));
       set_sticky_error(*context, error_of(run_->fault()));
     }
     run_.reset();

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "tools/softgpu/driver/context.h"
+#include "tools/softgpu/driver/device.h"
 #include "tools/softgpu/driver/event.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/occupancy.h"
 #include "tools/softgpu/driver/raw_enum.h"
 #include "tools/softgpu/driver/stream.h"
@@ -76,8 +78,34 @@ CUresult pack_extra(const ptx::Kernel& kernel, void** extra, std::vector<std::by
   return CUDA_SUCCESS;
 }
 
-bool is_single_block_cluster(const CUlaunchAttributeValue& value) {
-  return value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1;
+// The cluster of a launch attribute; zeroes, as in a new node, mean none. Clusters came with
+// compute capability 9.0; before, one of one block is as good as none.
+CUresult read_cluster(const CUlaunchAttributeValue& value, ptx::Dim3* cluster) {
+  const ptx::Dim3 asked{value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+  const bool is_none = asked.x == 0 && asked.y == 0 && asked.z == 0;
+  if (!is_none && (asked.x == 0 || asked.y == 0 || asked.z == 0)) {
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  if (has_clusters()) {
+    *cluster = asked;
+    return CUDA_SUCCESS;
+  }
+  const bool is_single = asked.x <= 1 && asked.y <= 1 && asked.z <= 1;
+  return is_single ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult check_cluster(const FunctionObject& function, const LaunchShape& shape) {
+  const ptx::Dim3& cluster = shape.cluster;
+  if (cluster.x == 0) return CUDA_SUCCESS;
+  // 8 is portable, 16 what today's devices have (CUDA programming guide, thread block clusters).
+  const std::uint64_t limit = function.settings.non_portable_cluster != 0 ? 16 : 8;
+  const std::uint64_t size = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+  if (cluster.x > limit || cluster.y > limit || cluster.z > limit || size > limit) {
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  const bool divides = shape.grid.x % cluster.x == 0 && shape.grid.y % cluster.y == 0 &&
+                       shape.grid.z % cluster.z == 0;
+  return divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 // What cuLaunchKernelEx adds to a launch beyond the kernel: events it completes.
@@ -95,7 +123,10 @@ std::vector<std::shared_ptr<Event>> launch_events(const Stream& stream, const Ke
       continue;
     }
     found.push_back(event_of(handle));
-    if (found.back()->context != stream.context) fail(CUDA_ERROR_INVALID_HANDLE);
+    if (found.back()->context != stream.context) {
+      note_misuse(Misuse::kContext);
+      fail(CUDA_ERROR_INVALID_HANDLE);
+    }
   }
   return found;
 }
@@ -122,6 +153,7 @@ CUresult check_shape(const FunctionObject& function, const LaunchShape& shape) {
   if (shape.shared_bytes > static_cast<unsigned>(function.settings.max_dynamic_shared_bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (const CUresult code = check_cluster(function, shape); code != CUDA_SUCCESS) return code;
   if (shape.cooperative) {
     const std::uint64_t blocks = std::uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
     const std::uint64_t resident =
@@ -137,7 +169,10 @@ CUresult make_kernel_work(CUfunction handle, const LaunchShape& shape, void** pa
   const std::shared_ptr<FunctionObject>* const found = find_function(handle, context);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const FunctionObject& function = **found;
-  if (function.context != &context) return CUDA_ERROR_INVALID_HANDLE;
+  if (function.context != &context) {
+    note_misuse(Misuse::kContext);
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   if (const CUresult code = check_shape(function, shape); code != CUDA_SUCCESS) return code;
   if (params != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUresult code = CUDA_SUCCESS;
@@ -156,6 +191,7 @@ CUresult make_kernel_work(CUfunction handle, const LaunchShape& shape, void** pa
   work->block = shape.block;
   work->shared_bytes = shape.shared_bytes;
   work->cooperative = shape.cooperative;
+  work->cluster = shape.cluster;
   work->attributes.clear();
   return CUDA_SUCCESS;
 }
@@ -172,8 +208,7 @@ CUresult set_launch_attributes(const CUlaunchAttribute* attributes, unsigned cou
         work->cooperative = attribute.value.cooperative != 0;
         break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        // Clusters came with compute capability 9.0; softgpu runs each block by itself.
-        if (!is_single_block_cluster(attribute.value)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        if (const CUresult code = read_cluster(attribute.value, &work->cluster)) return code;
         break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
@@ -194,7 +229,8 @@ CUresult set_launch_attributes(const CUlaunchAttribute* attributes, unsigned cou
     }
     work->attributes.push_back(attribute);
   }
-  const LaunchShape shape{work->grid, work->block, work->shared_bytes, work->cooperative};
+  const LaunchShape shape{work->grid, work->block, work->shared_bytes, work->cooperative,
+                          work->cluster};
   return check_shape(*work->function, shape);
 }
 
@@ -226,18 +262,16 @@ using softgpu::launch;
 using softgpu::LaunchShape;
 using softgpu::resolve_stream;
 
-SOFTGPU_TWIN_ENTRY(cuLaunchKernel, cuLaunchKernel_ptsz,
-                   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                    CUstream stream, void** params, void** extra),
-                   {
-                     const LaunchShape shape{{grid_x, grid_y, grid_z},
-                                             {block_x, block_y, block_z},
-                                             shared_bytes,
-                                             false};
-                     return launch(resolve_stream(stream, kPerThread), function, shape, params,
-                                   extra, {});
-                   })
+SOFTGPU_TWIN_ENTRY(
+    cuLaunchKernel, cuLaunchKernel_ptsz,
+    (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** params,
+     void** extra),
+    {
+      const LaunchShape shape{
+          {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false, {0, 0, 0}};
+      return launch(resolve_stream(stream, kPerThread), function, shape, params, extra, {});
+    })
 
 SOFTGPU_TWIN_ENTRY(cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
                    (const CUlaunchConfig* config, CUfunction function, void** params, void** extra),
@@ -247,18 +281,18 @@ SOFTGPU_TWIN_ENTRY(cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
                          {config->gridDimX, config->gridDimY, config->gridDimZ},
                          {config->blockDimX, config->blockDimY, config->blockDimZ},
                          config->sharedMemBytes,
-                         false};
+                         false,
+                         {0, 0, 0}};
                      return launch(resolve_stream(config->hStream, kPerThread), function, shape,
                                    params, extra, {config->attrs, config->numAttrs});
                    })
 
-SOFTGPU_TWIN_ENTRY(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz,
-                   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                    CUstream stream, void** params),
-                   {
-                     const LaunchShape shape{
-                         {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
-                     return launch(resolve_stream(stream, kPerThread), function, shape, params,
-                                   nullptr, {});
-                   })
+SOFTGPU_TWIN_ENTRY(
+    cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz,
+    (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** params),
+    {
+      const LaunchShape shape{
+          {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true, {0, 0, 0}};
+      return launch(resolve_stream(stream, kPerThread), function, shape, params, nullptr, {});
+    })

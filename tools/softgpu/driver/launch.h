@@ -15,6 +15,7 @@ struct LaunchShape {
   ptx::Dim3 grid, block;
   unsigned shared_bytes = 0;
   bool cooperative = false;
+  ptx::Dim3 cluster{0, 0, 0};
 };
 
 // Fills `work` (its buffers are reused) from a launch of `function`, a CUfunction or a CUkernel, in

@@ -15,6 +15,7 @@
 #include "tools/softgpu/driver/memory.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/output_file.h"
+#include "tools/softgpu/driver/trace.h"
 
 namespace softgpu {
 namespace {
@@ -47,25 +48,27 @@ int open_output(std::string path, int flags) {
   return file;
 }
 
+void write_fully(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 bool is_logging() {
-  return log_file() >= 0;
+  return log_file() >= 0 || is_tracing();
 }
 
 void log_operation(std::uint64_t stream_ordinal, std::uint64_t sequence, std::string_view text) {
+  if (log_file() < 0) return;
   std::string line = std::to_string(stream_ordinal >> 32) + '.' +
                      std::to_string(stream_ordinal & 0xffffffff) + ' ' + std::to_string(sequence) +
                      ' ';
   line.append(text);
   line += '\n';
-  const char* rest = line.data();
-  std::size_t left = line.size();
-  while (left > 0) {
-    const ssize_t written = write(log_file(), rest, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // a full disk must not end the client
-    rest += written;
-    left -= static_cast<std::size_t>(written);
-  }
+  write_fully(log_file(), line);
 }
 
 std::string describe_bytes(const void* bytes, std::size_t size) {

@@ -12,9 +12,11 @@
 
 namespace softgpu {
 
+// Operations must describe themselves, for the log or for a trace (driver/trace.h).
 bool is_logging();
 
-// Appends one line (one write call, so that a killed process leaves whole lines).
+// Appends one line (one write call, so that a killed process leaves whole lines), if there is a
+// log.
 void log_operation(std::uint64_t stream_ordinal, std::uint64_t sequence, std::string_view text);
 
 // Hexadecimal bytes, with every aligned 8-byte word that points into a live allocation written as

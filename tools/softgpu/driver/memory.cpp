@@ -53,6 +53,10 @@ constexpr std::size_t kGuard = 256;
 constexpr std::byte kFreshByte{0xa5};
 // Larger allocations are left zero: filling them costs more than it finds.
 constexpr std::size_t kMaxFilled = std::size_t{16} << 20;
+// Device allocations from kLarge on start a page of the GPU, as clients have come to expect: taichi
+// counts on a page of 4 KiB.
+constexpr std::size_t kLarge = std::size_t{1} << 20;
+constexpr std::size_t kLargeAlign = std::size_t{2} << 20;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -152,11 +156,20 @@ class Memory final : public ptx::GlobalMemory {
 
   std::size_t in_use(CUdevice device) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::size_t total = 0;
+    std::size_t total = own_[device];
     for (const auto& [base, allocation] : live_) {
       if (allocation->device == device && !allocation->is_host()) total += allocation->size;
     }
     return total;
+  }
+
+  void add_own(CUdevice device, std::size_t size) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    own_[device] += size;
+  }
+  void remove_own(CUdevice device, std::size_t size) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    own_[device] -= size;
   }
 
   bool is_device_address(std::uint64_t address) const {
@@ -214,7 +227,16 @@ class Memory final : public ptx::GlobalMemory {
   std::uint64_t ordinals_ = 0, internals_ = 0, buffers_ = 0;
   std::map<std::uint64_t, std::shared_ptr<Allocation>> live_;  // by base
   std::shared_ptr<const OwningTable> snapshot_;                // null: rebuild
+  std::map<CUdevice, std::size_t> own_;                        // bytes of DriverMemory
 };
+
+void require_room(CUdevice device, std::size_t size) {
+  const std::size_t total = total_memory(device);
+  if (size > total) fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (Memory::get().in_use(device) <= total - size) return;
+  wait_for_all();  // what was freed in stream order
+  if (Memory::get().in_use(device) > total - size) fail(CUDA_ERROR_OUT_OF_MEMORY);
+}
 
 bool is_host_visible(MemoryKind kind) {
   return kind == MemoryKind::kManaged || kind == MemoryKind::kPinned;
@@ -232,18 +254,12 @@ std::shared_ptr<Allocation> allocate(Context& context, std::size_t size, MemoryK
   allocation->device = context.device;
   allocation->flags = flags;
   allocation->is_writable = kind != MemoryKind::kConstant;
-  if (!allocation->is_host()) {
-    const std::size_t total = total_memory(context.device);
-    if (size > total) fail(CUDA_ERROR_OUT_OF_MEMORY);
-    if (Memory::get().in_use(context.device) > total - size) {
-      wait_for_all();  // what was freed in stream order
-      if (Memory::get().in_use(context.device) > total - size) fail(CUDA_ERROR_OUT_OF_MEMORY);
-    }
-  }
+  if (!allocation->is_host()) require_room(context.device, size);
   allocation->backing = map_backing(size, !is_host_visible(kind));
   allocation->bytes = allocation->backing->bytes;
   if (is_host_visible(kind)) allocation->base = reinterpret_cast<std::uint64_t>(allocation->bytes);
-  Memory::get().insert(allocation, std::max<std::size_t>(align, 256));
+  const std::size_t natural = !is_host_visible(kind) && size >= kLarge ? kLargeAlign : 256;
+  Memory::get().insert(allocation, std::max(align, natural));
   return allocation;
 }
 
@@ -294,6 +310,15 @@ bool read_memory(std::uint64_t address, void* destination, std::size_t size) {
 
 ptx::GlobalMemory& global_memory() {
   return Memory::get();
+}
+
+DriverMemory::DriverMemory(CUdevice device, std::size_t size) : device_(device), size_(size) {
+  require_room(device, size);
+  Memory::get().add_own(device, size);
+}
+
+DriverMemory::~DriverMemory() {
+  Memory::get().remove_own(device_, size_);
 }
 
 std::size_t bytes_in_use(CUdevice device) {

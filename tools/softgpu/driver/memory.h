@@ -57,6 +57,8 @@ std::shared_ptr<Allocation> register_host(Context& context, void* memory, std::s
 // Takes the range out of the table; the caller has made sure that nothing uses it. False: not the
 // start of a live allocation. Driver lock held.
 bool release(std::uint64_t base);
+// Its bytes no longer count as used by its pool, if it has one (pool.cpp). Driver lock held.
+void leave_pool(const Allocation& allocation);
 
 // The live allocation holding [address, address + size), or null.
 std::shared_ptr<const Allocation> find_allocation(std::uint64_t address, std::size_t size = 1);
@@ -76,6 +78,19 @@ ptx::GlobalMemory& global_memory();
 
 // Bytes in use on a device, for cuMemGetInfo.
 std::size_t bytes_in_use(CUdevice device);
+
+// Device memory that the driver itself takes, for as long as this lives. Throws OUT_OF_MEMORY.
+class DriverMemory {
+ public:
+  DriverMemory(CUdevice device, std::size_t size);
+  ~DriverMemory();
+  DriverMemory(const DriverMemory&) = delete;
+  DriverMemory& operator=(const DriverMemory&) = delete;
+
+ private:
+  const CUdevice device_;
+  const std::size_t size_;
+};
 
 // Frees what a destroyed or reset context owned.
 void release_all(Context& context);

@@ -6,6 +6,7 @@
 #include "tools/softgpu/driver/device.h"
 #include "tools/softgpu/driver/engine.h"
 #include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/stream.h"
 #include "tools/softgpu/driver/twin.h"
 
@@ -35,25 +36,31 @@ CUresult allocate_pitch(CUdeviceptr* out, std::size_t* pitch, std::size_t width,
   return CUDA_SUCCESS;
 }
 
+CUresult bad_free(CUresult code) {
+  note_misuse(Misuse::kFree);
+  return code;
+}
+
 // A freed range must not be in use: wait for everything that was enqueued.
 CUresult free_after_work(std::uint64_t base, const Allocation& allocation) {
   check(capture_forbids_unsafe());
   Context& context = *allocation.context;
+  note_pending_work(context);
   wait_for_context(context);
   // Another thread may have freed it meanwhile.
-  return release(base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!release(base)) return CUDA_ERROR_INVALID_VALUE;
+  leave_pool(allocation);
+  return CUDA_SUCCESS;
 }
 
 CUresult free_device(CUdeviceptr address) {
   Context& context = usable_context();
   if (address == 0) return CUDA_SUCCESS;
   const auto allocation = find_allocation(address);
-  if (allocation == nullptr || allocation->base != address || allocation->is_freed_in_order) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (allocation->kind != MemoryKind::kDevice && allocation->kind != MemoryKind::kPool &&
-      allocation->kind != MemoryKind::kManaged) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (allocation == nullptr || allocation->base != address || allocation->is_freed_in_order ||
+      (allocation->kind != MemoryKind::kDevice && allocation->kind != MemoryKind::kPool &&
+       allocation->kind != MemoryKind::kManaged)) {
+    return bad_free(CUDA_ERROR_INVALID_VALUE);
   }
   check(free_after_work(address, *allocation));
   return context.sticky_error;
@@ -80,7 +87,7 @@ CUresult free_host(void* memory) {
   const auto allocation = find_allocation(base);
   if (allocation == nullptr || allocation->base != base ||
       allocation->kind != MemoryKind::kPinned) {
-    return CUDA_ERROR_INVALID_VALUE;
+    return bad_free(CUDA_ERROR_INVALID_VALUE);
   }
   return free_after_work(base, *allocation);
 }
@@ -106,7 +113,7 @@ CUresult unregister_memory(void* memory) {
   const auto allocation = find_allocation(base);
   if (allocation == nullptr || allocation->base != base ||
       allocation->kind != MemoryKind::kRegistered) {
-    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return bad_free(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   }
   return free_after_work(base, *allocation);
 }

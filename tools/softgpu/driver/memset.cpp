@@ -40,8 +40,9 @@ class MemsetOperation final : public SimpleOperation {
     if (is_empty(parameters_)) return true;
     if (owner_ == nullptr) owner_ = find_allocation(parameters_.dst, span_of(parameters_));
     if (owner_ == nullptr) return fault(CUDA_ERROR_ILLEGAL_ADDRESS);
-    std::byte* const first = owner_->bytes + (parameters_.dst - owner_->base);
-    fill_row(first + row_ * parameters_.pitch);
+    const std::size_t offset = parameters_.dst - owner_->base + row_ * parameters_.pitch;
+    touch(ptx::AccessKind::kStore, *owner_, offset, parameters_.width * parameters_.elementSize);
+    fill_row(owner_->bytes + offset);
     return ++row_ == parameters_.height;
   }
 

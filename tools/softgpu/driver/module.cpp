@@ -10,6 +10,7 @@
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/fatbin.h"
 #include "tools/softgpu/driver/jit_options.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/module_loading.h"
 #include "tools/softgpu/driver/module_objects.h"
 #include "tools/softgpu/driver/options.h"
@@ -27,6 +28,7 @@ CUresult unload(CUmodule handle) {
   Context& context = *module_of(handle).context;
   if (module_of(handle).library != nullptr) return CUDA_ERROR_INVALID_HANDLE;
   check(capture_forbids_unsafe());
+  note_pending_work(context);
   wait_for_context(context);
   unload_module(module_of(handle));
   return CUDA_SUCCESS;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/occupancy.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/ptx_merge.h"
@@ -197,6 +198,7 @@ const std::shared_ptr<FunctionObject>& instantiate(KernelObject& kernel, Context
 
 void unload_module(ModuleObject& module) {
   const std::shared_ptr<ModuleObject> keep = modules().remove(module.handle);
+  note_stale_graphs(module);
   // In reverse, so that a reload in the same order gets the same handles.
   for (auto function = module.functions.rbegin(); function != module.functions.rend(); ++function) {
     callables().remove((*function)->handle);

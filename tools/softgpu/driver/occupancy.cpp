@@ -106,8 +106,19 @@ CUresult potential_block_size(EntryId id, int* grid, int* block, CUfunction hand
 FunctionObject& configured_function(CUfunction handle, const CUlaunchConfig* config) {
   if (config == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
   FunctionObject& function = function_of(handle, current_context());
-  if (attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) fail(CUDA_ERROR_NOT_SUPPORTED);
+  if (!has_clusters()) fail(CUDA_ERROR_NOT_SUPPORTED);
   return function;
+}
+
+// Blocks of the cluster that the configuration asks for, at least one.
+unsigned blocks_of_cluster(const CUlaunchConfig& config) {
+  unsigned blocks = 1;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const auto& cluster = config.attrs[i].value.clusterDim;
+    blocks = std::max(cluster.x, 1u) * std::max(cluster.y, 1u) * std::max(cluster.z, 1u);
+  }
+  return blocks;
 }
 
 }  // namespace
@@ -207,8 +218,8 @@ CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction functi
                                                     const CUlaunchConfig* config) {
   return call(EntryId::cuOccupancyMaxPotentialClusterSize, [&]() -> CUresult {
     if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    softgpu::configured_function(function, config);
-    *size = 1;  // blocks run by themselves
+    const softgpu::FunctionObject& found = softgpu::configured_function(function, config);
+    *size = found.settings.non_portable_cluster != 0 ? 16 : 8;
     return CUDA_SUCCESS;
   });
 }
@@ -219,9 +230,11 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
     if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const softgpu::FunctionObject& function = softgpu::configured_function(handle, config);
     const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-    *clusters =
-        static_cast<int>(softgpu::active_blocks(*function.kernel, threads, config->sharedMemBytes) *
-                         softgpu::sm_limits().multiprocessors);
+    if (config->attrs == nullptr && config->numAttrs != 0) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned blocks =
+        softgpu::active_blocks(*function.kernel, threads, config->sharedMemBytes) *
+        softgpu::sm_limits().multiprocessors;
+    *clusters = static_cast<int>(blocks / softgpu::blocks_of_cluster(*config));
     return CUDA_SUCCESS;
   });
 }

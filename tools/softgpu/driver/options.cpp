@@ -3,23 +3,15 @@
 
 #include "tools/softgpu/driver/options.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "tools/softgpu/driver/absent.h"
+#include "tools/softgpu/driver/parse.h"
+
 namespace softgpu {
 namespace {
-
-template <class Number>
-bool parse_number(std::string_view text, Number low, Number high, Number* value) {
-  Number parsed{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  if (parsed < low || parsed > high) return false;
-  *value = parsed;
-  return true;
-}
 
 bool set_order(std::string_view text, Options* options) {
   constexpr std::string_view kRandomPrefix = "random:";
@@ -73,8 +65,51 @@ bool set_devices(std::string_view text, Options* options) {
   return parse_number(text, 0, 16, &options->devices);
 }
 
+// 12040, as cuDriverGetVersion counts, or 12.4.
 bool set_version(std::string_view text, Options* options) {
-  return parse_number(text, 4000, 99990, &options->driver_version);
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) {
+    return parse_number(text, 4000, 99990, &options->driver_version);
+  }
+  int major = 0, minor = 0;
+  if (!parse_number(text.substr(0, dot), 4, 99, &major)) return false;
+  if (!parse_number(text.substr(dot + 1), 0, 99, &minor)) return false;
+  options->driver_version = 1000 * major + 10 * minor;
+  return true;
+}
+
+bool set_missing(std::string_view text, Options* options) {
+  return parse_missing(text, &options->missing);
+}
+
+bool set_faults(std::string_view text, Options* options) {
+  return parse_faults(text, &options->faults);
+}
+
+bool set_memory(std::string_view text, Options* options) {
+  std::uint64_t bytes = 0;
+  if (!parse_bytes(text, std::uint64_t{1} << 40, &bytes) || bytes < std::uint64_t{1} << 20) {
+    return false;
+  }
+  options->memory_bytes = bytes;
+  return true;
+}
+
+bool set_graph_node_bytes(std::string_view text, Options* options) {
+  return parse_bytes(text, std::uint64_t{1} << 30, &options->graph_node_bytes);
+}
+
+bool set_misuse(std::string_view text, Options* options) {
+  if (text == "ignore") {
+    options->misuse = MisusePolicy::kIgnore;
+  } else if (text == "report") {
+    options->misuse = MisusePolicy::kReport;
+  } else if (text == "abort") {
+    options->misuse = MisusePolicy::kAbort;
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool set_counters(std::string_view text, Options* options) {
@@ -84,6 +119,11 @@ bool set_counters(std::string_view text, Options* options) {
 
 bool set_log(std::string_view text, Options* options) {
   options->log_path = text;
+  return !text.empty();
+}
+
+bool set_trace(std::string_view text, Options* options) {
+  options->trace_path = text;
   return !text.empty();
 }
 
@@ -100,9 +140,18 @@ constexpr Variable kVariables[] = {
     {"CAJETA_SOFTGPU_CC", "a compute capability from 3.0 to 12.9 (default 8.0)",
      set_compute_capability},
     {"CAJETA_SOFTGPU_DEVICES", "a number of devices from 0 to 16 (default 1)", set_devices},
-    {"CAJETA_SOFTGPU_VERSION", "a CUDA version from 4000 to 99990 (default 13000)", set_version},
+    {"CAJETA_SOFTGPU_VERSION", "a CUDA version from 4000 to 99990, or 4.0 to 99.99 (default 13000)",
+     set_version},
+    {"CAJETA_SOFTGPU_MISSING", "symbols of the driver, comma separated", set_missing},
+    {"CAJETA_SOFTGPU_FAIL",
+     "ENTRY:N[:ERROR], comma separated: ENTRY a symbol or any, N a number, N+ or *", set_faults},
+    {"CAJETA_SOFTGPU_MEMORY", "1M to 1024G bytes, K, M and G allowed (default 40G)", set_memory},
+    {"CAJETA_SOFTGPU_GRAPH_NODE_BYTES", "0 to 1G bytes, K, M and G allowed (default 0)",
+     set_graph_node_bytes},
+    {"CAJETA_SOFTGPU_MISUSE", "ignore (default), report or abort", set_misuse},
     {"CAJETA_SOFTGPU_COUNTERS", "a file to write, %p is the process id", set_counters},
     {"CAJETA_SOFTGPU_LOG", "a file to write, %p is the process id", set_log},
+    {"CAJETA_SOFTGPU_TRACE", "a file to write, %p is the process id", set_trace},
 };
 
 Options read_options() {
@@ -119,6 +168,13 @@ Options read_options() {
 }
 
 }  // namespace
+
+bool set_option(std::string_view name, std::string_view text, Options* options) {
+  for (const Variable& variable : kVariables) {
+    if (name == variable.name) return variable.set(text, options);
+  }
+  return false;
+}
 
 const Options& options() {
   static const Options* const read = new Options(read_options());

@@ -7,6 +7,7 @@
 #include "tools/softgpu/driver/capture.h"
 #include "tools/softgpu/driver/device.h"
 #include "tools/softgpu/driver/memory.h"
+#include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/stream.h"
 #include "tools/softgpu/driver/twin.h"
 
@@ -87,14 +88,13 @@ CUresult free_in_order(CUdeviceptr address, Stream& stream) {
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
   check(capture_forbids_uncapturable(stream));
   const auto allocation = find_allocation_mutable(address);
-  if (allocation == nullptr || allocation->base != address || allocation->is_freed_in_order) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (allocation->kind != MemoryKind::kPool && allocation->kind != MemoryKind::kDevice) {
+  if (allocation == nullptr || allocation->base != address || allocation->is_freed_in_order ||
+      (allocation->kind != MemoryKind::kPool && allocation->kind != MemoryKind::kDevice)) {
+    note_misuse(Misuse::kFree);
     return CUDA_ERROR_INVALID_VALUE;
   }
   allocation->is_freed_in_order = true;
-  if (Pool* const pool = pools().find(allocation->pool)) pool->used -= allocation->size;
+  leave_pool(*allocation);
   return submit(stream, FreeAsyncWork{address});
 }
 
@@ -198,6 +198,10 @@ CUresult get_access(const Pool& pool, CUmemAccess_flags* flags, const CUmemLocat
 }
 
 }  // namespace
+
+void leave_pool(const Allocation& allocation) {
+  if (Pool* const pool = pools().find(allocation.pool)) pool->used -= allocation.size;
+}
 }  // namespace softgpu
 
 using softgpu::call;

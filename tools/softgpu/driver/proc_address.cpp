@@ -5,8 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "tools/softgpu/driver/absent.h"
 #include "tools/softgpu/driver/entry.h"
-#include "tools/softgpu/driver/options.h"
 
 namespace softgpu {
 namespace {
@@ -49,7 +49,7 @@ Found find_entry(const char* name, int version, bool per_thread) {
     const EntryRow& row = kEntryTable[i];
     if (std::strcmp(row.api, name) != 0) continue;
     if (row.per_thread_default() && !per_thread) continue;
-    if (row.since > options().driver_version) continue;  // an older driver does not know it
+    if (is_absent(static_cast<EntryId>(i))) continue;
     if (found.function == nullptr) found.status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
     if (row.since > version) continue;
     const bool is_better = row.per_thread_default() != is_best_per_thread ? row.per_thread_default()

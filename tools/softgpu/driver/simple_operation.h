@@ -9,6 +9,7 @@
 #include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/engine.h"
 #include "tools/softgpu/driver/log.h"
+#include "tools/softgpu/driver/memory.h"
 
 namespace softgpu {
 
@@ -21,10 +22,18 @@ class SimpleOperation : public Operation {
     if (fault_ != CUDA_SUCCESS && context != nullptr) set_sticky_error(*context, fault_);
     if (!was_skipped && !text_.empty()) log_operation(stream_ordinal_, sequence_, text_);
   }
+  std::string_view text() const override { return text_; }
 
  protected:
   // Call it only if is_logging().
   void set_log_text(std::string text) { text_ = std::move(text); }
+  // For the trace, if there is one.
+  void touch(ptx::AccessKind kind, const Allocation& allocation, std::uint64_t offset,
+             std::uint64_t bytes) {
+    if (trace != nullptr && bytes > 0) {
+      trace->footprint.add(kind, allocation.ordinal, offset, bytes);
+    }
+  }
   // As the result of step(): ends the operation with `error`.
   bool fault(CUresult error) {
     fault_ = error;

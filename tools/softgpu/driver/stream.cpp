@@ -35,7 +35,7 @@ Stream& per_thread_stream(Context& context) {
 
 void add_unfinished(const Stream& stream, std::vector<std::shared_ptr<Operation>>* all) {
   for (const auto& operation : stream.tail) {
-    if (!operation->done) all->push_back(operation);
+    if (!operation->done || operation->trace != nullptr) all->push_back(operation);
   }
 }
 
@@ -53,6 +53,10 @@ Stream& create_stream(Context& context, unsigned flags, int priority) {
   stream->flags = flags;
   stream->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
   stream->handle = streams().add(stream);
+  // Blocking ones go in blocking_streams(), which legacy work comes by.
+  std::erase_if(context.streams, [](const auto& other) {
+    return other->is_destroyed && !other->is_blocking() && is_idle(*other);
+  });
   context.streams.push_back(stream);
   return *stream;
 }
@@ -105,7 +109,14 @@ std::shared_ptr<Stream> shared_stream(Stream& stream) {
 }
 
 std::vector<Stream*> blocking_streams(Context& context) {
-  std::erase_if(context.streams, [](const auto& s) { return s->is_destroyed && is_idle(*s); });
+  std::erase_if(context.streams, [&context](const auto& stream) {
+    if (!stream->is_destroyed || !is_idle(*stream)) return false;
+    if (is_tracing() && stream->is_blocking()) {
+      std::vector<std::shared_ptr<Operation>>& retired = context.legacy_stream->retired;
+      retired.insert(retired.end(), stream->tail.begin(), stream->tail.end());
+    }
+    return true;
+  });
   std::vector<Stream*> found;
   for (const auto& stream : context.streams) {
     if (stream->is_blocking()) found.push_back(stream.get());
@@ -119,6 +130,7 @@ std::vector<std::shared_ptr<Operation>> stream_dependencies(Stream& stream) {
   add_unfinished(stream, &all);
   if (stream.kind == StreamKind::kLegacy) {
     for (const Stream* other : blocking_streams(*stream.context)) add_unfinished(*other, &all);
+    all.insert(all.end(), stream.retired.begin(), stream.retired.end());
   } else if (stream.is_blocking()) {
     add_unfinished(*stream.context->legacy_stream, &all);
   }

@@ -39,6 +39,8 @@ struct Stream {
 
   // Later work waits for all of these. Done ones may linger; see is_idle().
   std::vector<std::shared_ptr<Operation>> tail;
+  // Of a legacy stream, when tracing: tails of destroyed streams that its next work comes after.
+  std::vector<std::shared_ptr<Operation>> retired;
 
   StreamCapture capture;  // kept by driver/capture.cpp
 
@@ -72,8 +74,8 @@ std::shared_ptr<Stream> shared_stream(Stream& stream);
 // Streams of `context` that legacy-stream work joins with: blocking and per-thread ones.
 std::vector<Stream*> blocking_streams(Context& context);
 
-// Every operation the next operation of `stream` must wait for, done ones left out: its tail and
-// what the legacy rules add.
+// Every operation the next operation of `stream` must wait for: its tail and what the legacy rules
+// add. Done ones are left out, unless a trace wants to know of them.
 std::vector<std::shared_ptr<Operation>> stream_dependencies(Stream& stream);
 
 // No unfinished work on the stream itself.

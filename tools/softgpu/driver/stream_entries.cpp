@@ -46,10 +46,12 @@ CUresult query(Stream& stream) {
       stream.kind == StreamKind::kLegacy ? stream_dependencies(stream) : stream.tail;
   const std::shared_ptr<Stream> kept = unfinished.empty() ? nullptr : shared_stream(stream);
   for (const auto& operation : unfinished) {
+    if (!operation->done) progress_for_query(operation, stream.polls);
     if (operation->done) continue;
-    progress_for_query(operation, stream.polls);
-    if (!operation->done) return CUDA_ERROR_NOT_READY;
+    trace_query(stream, unfinished, false);
+    return CUDA_ERROR_NOT_READY;
   }
+  trace_query(stream, unfinished, true);
   stream.polls = 0;
   return context.sticky_error;
 }

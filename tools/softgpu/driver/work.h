@@ -28,6 +28,7 @@ struct KernelWork {
   std::vector<std::byte> parameters;          // packed by the kernel's layout
   std::vector<CUlaunchAttribute> attributes;  // as given to cuLaunchKernelEx or set on the node
   bool cooperative = false;
+  ptx::Dim3 cluster{0, 0, 0};  // blocks; zeroes: no cluster asked for
 };
 
 // All copies, normalised: a 1D copy is width x 1 x 1.

@@ -16,8 +16,6 @@ inline constexpr bool is_narrow(Space space) {
   return space == Space::kShared || space == Space::kLocal || space == Space::kParam;
 }
 
-enum class AccessKind : std::uint8_t { kLoad, kStore, kAtomic };
-
 template <Space kSpace, AccessKind kKind>
 class Access {
  public:
@@ -38,6 +36,14 @@ class Access {
   std::uint64_t address(unsigned lane) const {
     const std::uint64_t sum = (row_ != nullptr ? row_->lane[lane] : 0) + offset_;
     return is_narrow(kSpace) ? static_cast<std::uint32_t>(sum) : sum;
+  }
+
+  // Call it before the accesses: a load may replace its own addresses.
+  [[gnu::always_inline]] void note(Mask mask) const {
+    if constexpr (!is_narrow(kSpace)) {
+      if (x_.grid->config.footprint != nullptr) [[unlikely]]
+        note_lanes(mask);
+    }
   }
 
   // Null after a fault, which is then recorded.
@@ -78,6 +84,16 @@ class Access {
   }
   bool within(std::uint64_t offset, std::uint64_t size) const {
     return offset < size && size - offset >= bytes_;
+  }
+
+  // Shared, local and parameter windows are in no range, nor are addresses that will fault.
+  [[gnu::noinline]] void note_lanes(Mask mask) const {
+    for (; mask != 0; mask &= mask - 1) {
+      const std::uint64_t where = address(static_cast<unsigned>(std::countr_zero(mask)));
+      const Range* const range = x_.grid->ranges->find(where, bytes_);
+      if (range == nullptr || range->id > kLastOrdinal) continue;
+      x_.grid->config.footprint->add(kKind, range->id, where - range->base, bytes_);
+    }
   }
 
   [[gnu::noinline]] std::byte* slow(unsigned lane, std::uint64_t where) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves, packing, address conversions and special registers. Any thread that steps a grid.
+#include <algorithm>
+
 #include "tools/softgpu/ptx/alu_lanes.h"
 
 namespace softgpu::ptx {
@@ -148,6 +150,53 @@ std::uint64_t environment(const Grid& grid, std::uint64_t number) {
   return 0;
 }
 
+// Axis 0, 1 or 2 of the special registers that come in threes.
+unsigned axis_of(Special special, Special first) {
+  return static_cast<unsigned>(special) - static_cast<unsigned>(first);
+}
+
+unsigned on_axis(const Dim3& size, unsigned axis) {
+  return axis == 0 ? size.x : axis == 1 ? size.y : size.z;
+}
+
+// A launch without a cluster is one of one CTA each.
+unsigned cluster_size(const LaunchConfig& config, unsigned axis) {
+  return std::max(on_axis(config.cluster, axis), 1u);
+}
+
+std::uint64_t cluster_special(const LaunchConfig& config, const Dim3& cta, Special special) {
+  const auto size = [&](unsigned axis) { return cluster_size(config, axis); };
+  const auto place = [&](unsigned axis) { return on_axis(cta, axis) % size(axis); };
+  switch (special) {
+    case Special::kClusteridX:
+    case Special::kClusteridY:
+    case Special::kClusteridZ: {
+      const unsigned axis = axis_of(special, Special::kClusteridX);
+      return on_axis(cta, axis) / size(axis);
+    }
+    case Special::kNclusteridX:
+    case Special::kNclusteridY:
+    case Special::kNclusteridZ: {
+      const unsigned axis = axis_of(special, Special::kNclusteridX);
+      return on_axis(config.grid, axis) / size(axis);
+    }
+    case Special::kClusterCtaidX:
+    case Special::kClusterCtaidY:
+    case Special::kClusterCtaidZ:
+      return place(axis_of(special, Special::kClusterCtaidX));
+    case Special::kClusterNctaidX:
+    case Special::kClusterNctaidY:
+    case Special::kClusterNctaidZ:
+      return size(axis_of(special, Special::kClusterNctaidX));
+    case Special::kClusterCtarank:
+      return place(0) + std::uint64_t{size(0)} * (place(1) + std::uint64_t{size(1)} * place(2));
+    case Special::kClusterNctarank:
+      return std::uint64_t{size(0)} * size(1) * size(2);
+    default:
+      return config.cluster.x != 0 ? 1 : 0;  // kIsExplicitCluster
+  }
+}
+
 std::uint64_t uniform_special(Exec& x, Special special, std::uint64_t number) {
   const LaunchConfig& config = x.grid->config;
   const Dim3& cta = x.cta->index;
@@ -159,22 +208,16 @@ std::uint64_t uniform_special(Exec& x, Special special, std::uint64_t number) {
     case Special::kNtidZ:
       return config.block.z;
     case Special::kCtaidX:
-    case Special::kClusteridX:
       return cta.x;
     case Special::kCtaidY:
-    case Special::kClusteridY:
       return cta.y;
     case Special::kCtaidZ:
-    case Special::kClusteridZ:
       return cta.z;
     case Special::kNctaidX:
-    case Special::kNclusteridX:
       return config.grid.x;
     case Special::kNctaidY:
-    case Special::kNclusteridY:
       return config.grid.y;
     case Special::kNctaidZ:
-    case Special::kNclusteridZ:
       return config.grid.z;
     case Special::kWarpId:
       return x.warp->index;
@@ -207,15 +250,12 @@ std::uint64_t uniform_special(Exec& x, Special special, std::uint64_t number) {
       return x.grid->shared_bytes;
     case Special::kEnvReg:
       return environment(*x.grid, number);
-    case Special::kClusterNctaidX:
-    case Special::kClusterNctaidY:
-    case Special::kClusterNctaidZ:
-    case Special::kClusterNctarank:
-      return 1;
     default:
-      // Positions in a cluster of one CTA, and performance counters.
-      return 0;
+      break;
   }
+  const bool is_of_cluster =
+      special >= Special::kClusteridX && special <= Special::kIsExplicitCluster;
+  return is_of_cluster ? cluster_special(config, cta, special) : 0;  // 0: performance counters
 }
 
 }  // namespace

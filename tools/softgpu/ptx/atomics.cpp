@@ -166,6 +166,7 @@ void atomic(Exec& x, const Op& op, Mask mask) {
   const Instruction& i = *op.source;
   const unsigned count = i.vector;
   Access<kSpace, AccessKind::kAtomic> access(x, op, static_cast<unsigned>(sizeof(U)) * count);
+  access.note(mask);
   const Ref* refs = x.frame->code->refs.data() + op.list;
   const Ref* sources = refs + i.dst_count + 1;  // after the address
   ++x.warp->polls;

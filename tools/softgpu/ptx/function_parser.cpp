@@ -132,13 +132,18 @@ void FunctionParser::declare_registers() {
 
 void FunctionParser::declare_range(std::string_view name, const TypePrefix& prefix) {
   if (prefix.vector > 1) cursor_.fail("ranges of vector registers are not supported");
+  scopes_.back().ranges.push_back({name, prefix.type, range_count(), {}});
+}
+
+// After '<' of `name<count>`.
+std::uint32_t FunctionParser::range_count() {
   if (cursor_.peek().kind != TokenKind::kNumber) cursor_.fail_expected("a number");
   Number count;
   if (!parse_number(cursor_.take().text, &count) || count.bits > kMaxRegisters) {
-    cursor_.fail("register count out of range");
+    cursor_.fail("count of names out of range");
   }
   cursor_.expect('>');
-  scopes_.back().ranges.push_back({name, prefix.type, static_cast<std::uint32_t>(count.bits), {}});
+  return static_cast<std::uint32_t>(count.bits);
 }
 
 void FunctionParser::declare_local() {
@@ -161,19 +166,32 @@ void FunctionParser::declare_local() {
 void FunctionParser::declare_param() {
   const TypePrefix prefix = parse_type_prefix(cursor_);
   if (type_size(prefix.type) == 0) cursor_.fail("bad variable type");
+  if (prefix.alignment() > kMaxFrameAlign) cursor_.fail("alignment out of range");
   do {
     const Declarator declarator = parse_declarator(cursor_);
-    if (prefix.alignment() > kMaxFrameAlign) cursor_.fail("alignment out of range");
-    const std::uint64_t size = declarator.bytes(cursor_, prefix, kMaxParamBytes);
-    const std::uint64_t offset = round_up(param_top_, prefix.alignment());
-    if (offset + size > kMaxFrameBytes) cursor_.fail("too many parameters");
-    declare(declarator.name, {SymbolKind::kFrameParam, static_cast<std::uint32_t>(offset),
-                              static_cast<std::uint32_t>(size), prefix.element_bytes()});
-    function_->frame_align = std::max(function_->frame_align, prefix.alignment());
-    param_top_ = static_cast<std::uint32_t>(offset + size);
-    info_->param_bytes = std::max(info_->param_bytes, param_top_);
+    if (!cursor_.accept('<')) {
+      declare_param(declarator, prefix);
+      continue;
+    }
+    Declarator one = declarator;
+    const std::uint32_t count = range_count();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      one.name = range_names_.emplace_back(std::string(declarator.name) + std::to_string(i));
+      declare_param(one, prefix);
+    }
   } while (cursor_.accept(','));
   cursor_.expect(';');
+}
+
+void FunctionParser::declare_param(const Declarator& declarator, const TypePrefix& prefix) {
+  const std::uint64_t size = declarator.bytes(cursor_, prefix, kMaxParamBytes);
+  const std::uint64_t offset = round_up(param_top_, prefix.alignment());
+  if (offset + size > kMaxFrameBytes) cursor_.fail("too many parameters");
+  declare(declarator.name, {SymbolKind::kFrameParam, static_cast<std::uint32_t>(offset),
+                            static_cast<std::uint32_t>(size), prefix.element_bytes()});
+  function_->frame_align = std::max(function_->frame_align, prefix.alignment());
+  param_top_ = static_cast<std::uint32_t>(offset + size);
+  info_->param_bytes = std::max(info_->param_bytes, param_top_);
 }
 
 void FunctionParser::label() {

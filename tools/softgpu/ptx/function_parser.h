@@ -3,6 +3,8 @@
 // virtual registers and labels resolved. Must not look at other functions' bodies.
 #pragma once
 
+#include <deque>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -33,8 +35,10 @@ class FunctionParser {
   void directive();
   void declare_registers();
   void declare_range(std::string_view name, const TypePrefix& prefix);
+  std::uint32_t range_count();
   void declare_local();
   void declare_param();
+  void declare_param(const Declarator& declarator, const TypePrefix& prefix);
   void label();
   void branch_targets(std::string_view name);
   void skip_prototype(std::string_view name);
@@ -104,6 +108,7 @@ class FunctionParser {
   std::uint32_t param_top_ = 0;
   std::vector<std::uint32_t> param_marks_;  // param_top_ at the start of each scope
   Symbol range_symbol_;                     // what find_register() returns for a range
+  std::deque<std::string> range_names_;     // of `.param .u64 %P<2>`: they are not in the text
 
   Instruction inst_;  // being read
   std::vector<Operand> dsts_, srcs_;

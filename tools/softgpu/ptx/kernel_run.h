@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/softgpu/ptx/footprint.h"
 #include "tools/softgpu/ptx/memory.h"
 #include "tools/softgpu/ptx/module.h"
 
@@ -50,6 +51,8 @@ struct LaunchConfig {
   unsigned dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  // kernel->parameter_bytes, by the kernel's layout
   bool cooperative = false;           // all CTAs alive together; grid-wide barriers may spin
+  Dim3 cluster{0, 0, 0};              // CTAs, divides the grid; zeroes: none asked for
+  Footprint* footprint = nullptr;     // where to note global accesses; null: nowhere
 };
 
 class KernelRun {

@@ -21,6 +21,10 @@ struct Range {
   bool writable = true;  // false: a store is an illegal address (constant banks)
 };
 
+// Ids beyond are of memory that no program knows of (the device heap): they depend on the order of
+// execution.
+inline constexpr std::uint64_t kLastOrdinal = ~std::uint64_t{0} >> 1;
+
 // Sorted by base, non-overlapping.
 struct RangeTable {
   std::vector<Range> ranges;

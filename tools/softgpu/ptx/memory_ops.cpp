@@ -13,6 +13,7 @@ template <class T, Space kSpace, bool kVector, int kOrder>
 void load(Exec& x, const Op& op, Mask mask) {
   const unsigned count = kVector ? op.source->vector : 1;
   Access<kSpace, AccessKind::kLoad> access(x, op, static_cast<unsigned>(sizeof(T)) * count);
+  access.note(mask);
   if (op.source->order != Order::kWeak) ++x.warp->polls;
   Row* single = &x.dst(op.d);
   const Ref* refs = x.frame->code->refs.data() + op.list;
@@ -34,6 +35,7 @@ template <class T, Space kSpace, bool kVector, int kOrder>
 void store(Exec& x, const Op& op, Mask mask) {
   const unsigned count = kVector ? op.source->vector : 1;
   Access<kSpace, AccessKind::kStore> access(x, op, static_cast<unsigned>(sizeof(T)) * count);
+  access.note(mask);
   const Row* single = &x.src(op.b);
   const Ref* refs = x.frame->code->refs.data() + op.list + 1;  // after the address
   while (mask != 0) {
@@ -130,6 +132,7 @@ bool read_generic(Exec& x, unsigned lane, std::uint64_t address, unsigned bytes,
   Exec view = x;
   view.rows = &row;
   Access<Space::kGeneric, AccessKind::kLoad> access(view, op, bytes);
+  access.note(Mask{1} << lane);
   const std::byte* from = access.at(lane);
   if (from == nullptr) {
     x.event = view.event;

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's rules for threads, contexts, streams, events, memory and code.
+#include <algorithm>
+
+#include "tests/fuzz/model.h"
+
+namespace fuzz {
+namespace {
+
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
+
+// Host memory that a kernel or the host may touch.
+bool is_host_memory(int memory) {
+  return memory == kPinnedMemory || memory == kManagedMemory || memory == kPageableMemory ||
+         memory == kRegisteredMemory;
+}
+
+bool is_pinned(int memory) {
+  return memory == kPinnedMemory || memory == kRegisteredMemory;
+}
+bool is_device(int memory) {
+  return memory == kDeviceMemory || memory == kManagedMemory;
+}
+
+}  // namespace
+
+bool Model::signal(const Step& s) {
+  if (tokens_[at(s[0])] >= 0) return false;
+  tokens_[at(s[0])] = s.number;
+  token_bits_[at(s[0])] = known(s.thread);
+  token_bits_[at(s[0])].set(host_bit(s.number));
+  return true;
+}
+
+bool Model::await(const Step& s) {
+  if (tokens_[at(s[0])] < 0) return false;
+  learn(s.thread, token_bits_[at(s[0])]);
+  return true;
+}
+
+// The base module of a context comes with it, in the module slot of the same number.
+bool Model::context_open(const Step& s) {
+  ContextModel& context = contexts[at(s[0])];
+  if (!can_create(context, s.thread) || !can_create(modules[at(s[0])], s.thread)) return false;
+  if (s[1] == 2 && std::any_of(contexts.begin(), contexts.end(), [](const ContextModel& other) {
+        return other.is_alive && other.how == 2;
+      })) {
+    return false;
+  }
+  // The shared context of a slot is always the same one: it must not come back after a close.
+  if (s[1] == 0 && context.life > 0) return false;
+  create(context, s, s[0]);
+  context.how = s[1];
+  context.is_broken = false;
+  create(modules[at(s[0])], s, s[0]);
+  return true;
+}
+
+bool Model::nobody_else_has(int context, int thread) const {
+  for (std::size_t other = 0; other < stacks_.size(); ++other) {
+    const auto& stack = stacks_[other];
+    const auto count = std::count(stack.begin(), stack.end(), context);
+    if (other != at(thread) ? count != 0 : count != 1 || stack.back() != context) return false;
+  }
+  return true;
+}
+
+bool Model::all_work_is_known(int context, int thread) const {
+  return std::all_of(work_.begin(), work_.end(), [&](const DeviceWork& work) {
+    return work.context != context || known(thread).test(device_bit(work.step));
+  });
+}
+
+void Model::kill_context(int context) {
+  const auto kill = [context](auto& slots) {
+    for (auto& slot : slots) {
+      if (slot.is_alive && slot.context == context) slot.is_alive = false;
+    }
+  };
+  kill(streams);
+  kill(events);
+  kill(buffers);
+  kill(modules);
+  kill(graphs);
+  kill(execs);
+}
+
+bool Model::context_close(const Step& s) {
+  ContextModel& context = contexts[at(s[0])];
+  if (context.how == 0 || !can_change(context, s.thread)) return false;
+  if (!nobody_else_has(s[0], s.thread)) return false;
+  // Work of other contexts on its memory would fault.
+  for (BufferModel& buffer : buffers) {
+    if (buffer.is_alive && buffer.context == s[0] && (buffer.foreign & ~known(s.thread)).any()) {
+      return false;
+    }
+  }
+  learn(s.thread, [&] {
+    Bits all;
+    for (const DeviceWork& work : work_) {
+      if (work.context == s[0]) all |= work.all;
+    }
+    return all;
+  }());
+  kill_context(s[0]);
+  const auto mark = [&](auto& slots) {
+    for (auto& slot : slots) {
+      if (!slot.is_alive && slot.context == s[0]) change(slot, s);
+    }
+  };
+  mark(streams);
+  mark(events);
+  mark(buffers);
+  mark(modules);
+  mark(graphs);
+  mark(execs);
+  context.is_alive = false;
+  change(context, s);
+  stacks_[at(s.thread)].pop_back();
+  return true;
+}
+
+bool Model::context_set(const Step& s) {
+  if (!is_usable(s[0]) || !can_use(contexts[at(s[0])], s.thread)) return false;
+  auto& stack = stacks_[at(s.thread)];
+  if (!stack.empty()) stack.pop_back();
+  stack.push_back(s[0]);
+  use(contexts[at(s[0])], s);
+  return true;
+}
+
+bool Model::context_push(const Step& s) {
+  auto& stack = stacks_[at(s.thread)];
+  if (!is_usable(s[0]) || !can_use(contexts[at(s[0])], s.thread) || stack.size() >= 4) return false;
+  stack.push_back(s[0]);
+  use(contexts[at(s[0])], s);
+  return true;
+}
+
+bool Model::context_pop(const Step& s) {
+  auto& stack = stacks_[at(s.thread)];
+  if (stack.size() < 2 || !is_usable(stack.back())) return false;
+  use(contexts[at(stack.back())], s);
+  stack.pop_back();
+  return true;
+}
+
+bool Model::context_sync(const Step& s) {
+  if (!has_usable_context(s.thread)) return false;
+  const int context = current(s.thread);
+  Bits all;
+  for (const DeviceWork& work : work_) {
+    if (work.context == context && known(s.thread).test(host_bit(work.step))) all |= work.all;
+  }
+  learn(s.thread, all);
+  use(contexts[at(context)], s);
+  return true;
+}
+
+// Everything of the context goes; the handle stays and the interpreter loads its base module again.
+bool Model::primary_reset(const Step& s) {
+  ContextModel& context = contexts[at(s[0])];
+  if (context.how != 2 || !is_usable(s[0]) || !can_change(context, s.thread)) return false;
+  const Step close = s;
+  if (!context_close(close)) return false;
+  stacks_[at(s.thread)].push_back(s[0]);
+  create(context, s, s[0]);
+  create(modules[at(s[0])], s, s[0]);
+  return true;
+}
+
+// A kernel that faults, and the calls that must report it. Only the close may follow.
+bool Model::fault(const Step& s) {
+  ContextModel& context = contexts[at(s[0])];
+  if (context.how != 1 || current(s.thread) != s[0] || !has_usable_context(s.thread)) return false;
+  if (!can_change(context, s.thread) || !nobody_else_has(s[0], s.thread)) return false;
+  if (!all_work_is_known(s[0], s.thread)) return false;
+  const ModuleModel& module = modules[at(s[1])];
+  if (module.context != s[0] || !can_use(module, s.thread)) return false;
+  context.is_broken = true;
+  change(context, s);
+  return true;
+}
+
+bool Model::stream_create(const Step& s) {
+  StreamModel& stream = streams[at(s[0])];
+  if (!has_usable_context(s.thread) || !can_create(stream, s.thread)) return false;
+  create(stream, s, current(s.thread));
+  stream.is_blocking = s[1] == 0;
+  stream.uid = next_uid_++;
+  stream.capture = -1;
+  use(contexts[at(stream.context)], s);
+  return true;
+}
+
+bool Model::stream_destroy(const Step& s) {
+  StreamModel& stream = streams[at(s[0])];
+  if (!can_change(stream, s.thread) || stream.capture >= 0 || !is_usable(stream.context))
+    return false;
+  use(contexts[at(stream.context)], s);
+  // What is still pending runs, but the legacy stream is not said to wait for it any more.
+  for (DeviceWork& work : work_) {
+    if (work.uid == stream.uid) work.order = StreamRef::kNonBlocking;
+  }
+  stream.is_alive = false;
+  change(stream, s);
+  return true;
+}
+
+bool Model::stream_sync(const Step& s) {
+  StreamRef ref;
+  if (!resolve(s.thread, s[0], &ref)) return false;
+  const bool only_asks = s.kind == Kind::k_stream_query && s[1] == 0;
+  if (!only_asks) learn(s.thread, submitted(s.thread, ref));
+  if (ref.slot >= 0) use(streams[at(ref.slot)], s);
+  use(contexts[at(ref.context)], s);
+  return true;
+}
+
+bool Model::stream_attribute(const Step& s) {
+  StreamModel& stream = streams[at(s[0])];
+  if (!can_change(stream, s.thread) || !is_usable(stream.context)) return false;
+  change(stream, s);
+  use(contexts[at(stream.context)], s);
+  return true;
+}
+
+bool Model::event_create(const Step& s) {
+  EventModel& event = events[at(s[0])];
+  if (!has_usable_context(s.thread) || !can_create(event, s.thread)) return false;
+  create(event, s, current(s.thread));
+  event.state = EventModel::kNew;
+  event.order.reset();
+  event.has_timing = (s[1] & 2) == 0;
+  use(contexts[at(event.context)], s);
+  return true;
+}
+
+bool Model::event_destroy(const Step& s) {
+  EventModel& event = events[at(s[0])];
+  if (!can_change(event, s.thread) || !is_usable(event.context)) return false;
+  event.is_alive = false;
+  change(event, s);
+  use(contexts[at(event.context)], s);
+  return true;
+}
+
+bool Model::event_record(const Step& s) {
+  EventModel& event = events[at(s[0])];
+  StreamRef ref;
+  if (!can_change(event, s.thread) || !resolve(s.thread, s[1], &ref)) return false;
+  if (event.context != ref.context) return false;
+  const int capture = ref.slot >= 0 ? streams[at(ref.slot)].capture : -1;
+  if (capture >= 0) {
+    if (captures[at(capture)].is_invalid || captures[at(capture)].thread != s.thread) return false;
+    event.state = EventModel::kCaptured;
+    event.capture = capture;
+    event.capture_tail = streams[at(ref.slot)].capture_tail;
+    use(streams[at(ref.slot)], s);
+  } else {
+    if (!submit(s, s[1], NodeModel())) return false;
+    event.state = EventModel::kRecorded;
+    event.order = work_.back().all;
+  }
+  change(event, s);
+  return true;
+}
+
+bool Model::event_wait(const Step& s) {
+  EventModel& event = events[at(s[1])];
+  StreamRef ref;
+  if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
+  if (!resolve(s.thread, s[0], &ref)) return false;
+  StreamModel* const stream = ref.slot >= 0 ? &streams[at(ref.slot)] : nullptr;
+  const bool is_capturing = stream != nullptr && stream->capture >= 0;
+  if (event.state != EventModel::kCaptured) {
+    if (is_capturing || !submit(s, s[0], NodeModel(), event.order)) return false;
+    use(event, s);
+    return true;
+  }
+  const CaptureModel& capture = captures[at(event.capture)];
+  if (!capture.is_active || capture.is_invalid || capture.thread != s.thread) return false;
+  if (stream == nullptr || ref.context != capture.context) return false;
+  if (is_capturing) {
+    if (stream->capture != event.capture) return false;
+    stream->capture_tail |= event.capture_tail;
+  } else {
+    if (!can_change(*stream, s.thread)) return false;
+    stream->capture = event.capture;
+    stream->capture_tail = event.capture_tail;
+  }
+  use(*stream, s);
+  use(event, s);
+  return true;
+}
+
+bool Model::event_sync(const Step& s) {
+  EventModel& event = events[at(s[0])];
+  if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
+  if (event.state == EventModel::kCaptured) return false;
+  const bool only_asks = s.kind == Kind::k_event_query && s[1] == 0;
+  if (!only_asks) learn(s.thread, event.order);
+  use(event, s);
+  use(contexts[at(event.context)], s);
+  return true;
+}
+
+bool Model::event_elapsed(const Step& s) {
+  for (const int slot : {s[0], s[1]}) {
+    EventModel& event = events[at(slot)];
+    if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
+    if (event.state == EventModel::kCaptured) return false;
+  }
+  if (events[at(s[0])].context != events[at(s[1])].context) return false;
+  use(events[at(s[0])], s);
+  use(events[at(s[1])], s);
+  use(contexts[at(events[at(s[0])].context)], s);
+  return true;
+}
+
+bool Model::value_write(const Step& s) {
+  BufferModel& buffer = buffers[at(s[1])];
+  StreamRef ref;
+  if (!resolve(s.thread, s[0], &ref) || buffer.context != ref.context) return false;
+  if (buffer.memory != kDeviceMemory) return false;
+  NodeModel node;
+  node.accesses = {{s[1], Mode::kWrite}};
+  if (!submit(s, s[0], node)) return false;
+  buffer.value_step = s.number;
+  buffer.value = s[3];
+  return true;
+}
+
+// Waits for a write that was submitted before: it cannot hang, and it orders.
+bool Model::value_wait(const Step& s) {
+  BufferModel& buffer = buffers[at(s[1])];
+  StreamRef ref;
+  if (!resolve(s.thread, s[0], &ref) || buffer.context != ref.context || !buffer.is_alive)
+    return false;
+  if (buffer.value_step < 0 || buffer.value != s[3]) return false;
+  if (!known(s.thread).test(host_bit(buffer.value_step))) return false;
+  const auto written = std::find_if(work_.begin(), work_.end(), [&](const DeviceWork& work) {
+    return work.step == buffer.value_step;
+  });
+  if (written == work_.end()) return false;
+  NodeModel node;
+  node.accesses = {{s[1], Mode::kRead}};
+  const Bits order = written->all;
+  return submit(s, s[0], node, order);
+}
+
+bool Model::alloc(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  if (!can_create(buffer, s.thread)) return false;
+  if (s[1] != kPageableMemory && !has_usable_context(s.thread)) return false;
+  create(buffer, s, s[1] == kPageableMemory ? -1 : current(s.thread));
+  buffer.memory = s[1];
+  buffer.is_pool = false;
+  buffer.last_write = static_cast<int>(host_bit(s.number));
+  buffer.reads.reset();
+  buffer.adds.reset();
+  buffer.foreign.reset();
+  buffer.value_step = -1;
+  if (buffer.context >= 0) use(contexts[at(buffer.context)], s);
+  return true;
+}
+
+bool Model::free_memory(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  if (!can_change(buffer, s.thread) || (buffer.foreign & ~known(s.thread)).any()) return false;
+  const bool waits =
+      !buffer.is_pool && buffer.memory != kPageableMemory && buffer.memory != kRegisteredMemory;
+  if (!waits && !can_access(known(s.thread), s[0], Mode::kWrite)) return false;
+  if (buffer.context >= 0) {
+    if (current(s.thread) != buffer.context || !has_usable_context(s.thread)) return false;
+    use(contexts[at(buffer.context)], s);
+  }
+  buffer.is_alive = false;
+  change(buffer, s);
+  return true;
+}
+
+bool Model::alloc_async(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  StreamRef ref;
+  if (!can_create(buffer, s.thread) || !resolve(s.thread, s[1], &ref)) return false;
+  if (current(s.thread) != ref.context || !submit(s, s[1], NodeModel())) return false;
+  create(buffer, s, ref.context);
+  buffer.memory = kDeviceMemory;
+  buffer.is_pool = true;
+  buffer.last_write = static_cast<int>(device_bit(s.number));
+  buffer.reads.reset();
+  buffer.adds.reset();
+  buffer.foreign.reset();
+  buffer.value_step = -1;
+  return true;
+}
+
+bool Model::free_async(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  StreamRef ref;
+  if (!buffer.is_pool || !can_change(buffer, s.thread) || !resolve(s.thread, s[1], &ref))
+    return false;
+  if (ref.context != buffer.context || (buffer.foreign & ~known(s.thread)).any()) return false;
+  NodeModel node;
+  node.accesses = {{s[0], Mode::kWrite}};
+  if (!submit(s, s[1], node)) return false;
+  buffer.is_alive = false;
+  change(buffer, s);
+  return true;
+}
+
+bool Model::memset(const Step& s) {
+  BufferModel& buffer = buffers[at(s[2])];
+  StreamRef ref;
+  if (!buffer.is_alive || buffer.memory == kPageableMemory) return false;
+  if (!resolve(s.thread, s[4], &ref) || buffer.context != ref.context) return false;
+  if (s[1] == 0 && s[4] != kNullStream && s[4] != kPtszStream) return false;
+  NodeModel node;
+  node.type = NodeModel::kMemset;
+  node.accesses = {{s[2], Mode::kWrite}};
+  return submit(s, s[4], node);
+}
+
+bool Model::copy(const Step& s) {
+  const int how = s[0], to = s[1], from = s[2];
+  if (to == from || s[3] < 0 || s[4] <= 0 || s[3] + s[4] > kWords) return false;
+  BufferModel& target = buffers[at(to)];
+  BufferModel& source = buffers[at(from)];
+  StreamRef ref;
+  if (!can_use(target, s.thread) || !can_use(source, s.thread)) return false;
+  if (!resolve(s.thread, s[5], &ref)) return false;
+  if (!is_async(how) && s[5] != kNullStream && s[5] != kPtszStream) return false;
+  const bool is_peer = how == kPeer || how == kPeerAsync || how == k3DPeer || how == k3DPeerAsync;
+  const bool device_to = is_device(target.memory), device_from = is_device(source.memory);
+  const bool to_device = how == kHtoD || how == kHtoDAsync,
+             to_host = how == kDtoH || how == kDtoHAsync;
+  const bool within = is_peer || how == kDtoD || how == kDtoDAsync;
+  if (to_device && (!device_to || device_from)) return false;
+  if (to_host && (device_to || !device_from)) return false;
+  if (within && (!device_to || !device_from)) return false;
+  if (target.memory == kPageableMemory && source.memory == kPageableMemory) return false;
+  for (const BufferModel* side : {&target, &source}) {
+    if (side->context < 0) continue;
+    if (!is_peer && side->context != ref.context) return false;
+    if (!is_usable(side->context) || !can_use(contexts[at(side->context)], s.thread)) return false;
+  }
+  NodeModel node;
+  node.type = NodeModel::kCopy;
+  node.memory = target.memory * 8 + source.memory;
+  node.accesses = {{to, Mode::kWrite}};
+  const bool reads_now = source.memory == kPageableMemory;
+  if (reads_now && !can_access(known(s.thread), from, Mode::kRead)) return false;
+  if (!reads_now) node.accesses.push_back({from, Mode::kRead});
+  if (ref.slot >= 0 && streams[at(ref.slot)].capture >= 0 && reads_now) return false;
+  if (!submit(s, s[5], node)) return false;
+  if (reads_now) touch(host_bit(s.number), {{from, Mode::kRead}}, -1);
+  for (const BufferModel* side : {&target, &source}) {
+    if (side->context >= 0) use(contexts[at(side->context)], s);
+  }
+  // Documented as complete on return: to pageable memory always, with pinned memory when
+  // synchronous.
+  const bool has_pinned = is_pinned(target.memory) || is_pinned(source.memory);
+  const bool is_complete =
+      target.memory == kPageableMemory || (!is_async(how) && has_pinned && !reads_now);
+  if (is_complete) learn(s.thread, work_.back().all);
+  return true;
+}
+
+bool Model::host_access(const Step& s, Mode mode) {
+  BufferModel& buffer = buffers[at(s[0])];
+  if (!can_use(buffer, s.thread) || !is_host_memory(buffer.memory)) return false;
+  if (buffer.context >= 0 && !is_usable(buffer.context)) return false;
+  if (!can_access(known(s.thread), s[0], mode)) return false;
+  touch(host_bit(s.number), {{s[0], mode}}, buffer.context);
+  if (buffer.context >= 0) use(contexts[at(buffer.context)], s);
+  return true;
+}
+
+bool Model::observe(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  StreamRef ref;
+  if (!can_use(buffer, s.thread) || !is_device(buffer.memory)) return false;
+  if (!resolve(s.thread, kNullStream, &ref) || ref.context != buffer.context) return false;
+  NodeModel node;
+  node.accesses = {{s[0], Mode::kRead}};
+  if (!submit(s, kNullStream, node)) return false;
+  learn(s.thread, work_.back().all);
+  return true;
+}
+
+bool Model::module_load(const Step& s) {
+  if (s[0] < kContexts) return false;
+  ModuleModel& module = modules[at(s[0])];
+  if (!can_create(module, s.thread) || !has_usable_context(s.thread)) return false;
+  create(module, s, current(s.thread));
+  module.image = s[1];
+  module.is_library = s[2] != 0;
+  use(contexts[at(module.context)], s);
+  return true;
+}
+
+bool Model::module_unload(const Step& s) {
+  ModuleModel& module = modules[at(s[0])];
+  if (s[0] < kContexts || !can_change(module, s.thread)) return false;
+  if (current(s.thread) != module.context || !has_usable_context(s.thread)) return false;
+  use(contexts[at(module.context)], s);
+  module.is_alive = false;
+  change(module, s);
+  return true;
+}
+
+// The shared contexts' own modules outlive the program: their functions are left as they are.
+bool Model::function_attribute(const Step& s) {
+  ModuleModel& module = modules[at(s[0])];
+  if (!can_change(module, s.thread) || current(s.thread) != module.context) return false;
+  if (!has_usable_context(s.thread)) return false;
+  if (s[0] < kContexts && contexts[at(s[0])].how == 0) return false;
+  use(contexts[at(module.context)], s);
+  change(module, s);
+  return true;
+}
+
+bool Model::function_get(const Step& s) {
+  ModuleModel& module = modules[at(s[0])];
+  if (!can_use(module, s.thread) || current(s.thread) != module.context) return false;
+  if (!has_usable_context(s.thread)) return false;
+  use(module, s);
+  use(contexts[at(module.context)], s);
+  return true;
+}
+
+bool Model::bad_launch(const Step& s) {
+  StreamRef ref;
+  const ModuleModel& module = modules[at(s[1])];
+  if (!can_use(module, s.thread) || !resolve(s.thread, s[2], &ref)) return false;
+  if (module.context != ref.context || current(s.thread) != ref.context) return false;
+  use(modules[at(s[1])], s);
+  if (ref.slot >= 0) use(streams[at(ref.slot)], s);
+  use(contexts[at(ref.context)], s);
+  return true;
+}
+
+// The handle is made and destroyed by the step itself; another thread might get it again.
+bool Model::bad_handle(const Step& s) {
+  if (known_.size() > 1 || !has_usable_context(s.thread)) return false;
+  use(contexts[at(current(s.thread))], s);
+  return true;
+}
+
+bool Model::bad_copy(const Step& s) {
+  const BufferModel& buffer = buffers[at(s[1])];
+  if (!can_use(buffer, s.thread) || buffer.memory != kDeviceMemory) return false;
+  if (current(s.thread) != buffer.context || !has_usable_context(s.thread)) return false;
+  use(buffers[at(s[1])], s);
+  use(contexts[at(buffer.context)], s);
+  return true;
+}
+
+}  // namespace fuzz

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running program holds: driver handles by slot, and one actor per host thread that runs its
+// steps and writes down what it saw. Which thread may touch which slot when is the model's
+// business; only the context of a slot is read across threads.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/program.h"
+
+namespace fuzz {
+
+inline constexpr int kNames =
+    kKernelCount + 1;  // kernels of a module: the last one is for spinning
+
+struct ContextSlot {
+  CUcontext handle = nullptr;
+  CUdevice device = 0;
+  int how = 0;
+  bool is_open = false, is_broken = false;
+};
+
+struct Slot {
+  std::atomic<int> context{-1};
+};
+
+struct StreamSlot : Slot {
+  CUstream handle = nullptr;
+};
+
+struct EventSlot : Slot {
+  CUevent handle = nullptr;
+};
+
+struct BufferSlot : Slot {
+  CUdeviceptr address = 0;    // 0: none
+  unsigned* words = nullptr;  // where the host finds it, or null
+  int memory = kDeviceMemory;
+  int value = 0;  // what a value_write stored last
+};
+
+struct ModuleSlot : Slot {
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  CUfunction functions[kNames] = {};
+};
+
+struct GraphSlot : Slot {
+  CUgraph handle = nullptr;
+  std::vector<CUgraphNode> nodes;  // as built, null where a call failed
+  std::vector<KernelId> kernels;
+  std::vector<int> modules;
+};
+
+struct ExecSlot : Slot {
+  CUgraphExec handle = nullptr;
+  int graph = -1;
+  bool may_launch = false;
+};
+
+struct HostCall {
+  unsigned* words;
+  unsigned value;
+};
+
+// Contexts that outlive programs, made on first use.
+struct SharedContext {
+  CUcontext handle = nullptr;
+  ModuleSlot module;
+};
+
+class World {
+ public:
+  ContextSlot contexts[kContexts];
+  StreamSlot streams[kStreams];
+  EventSlot events[kEvents];
+  BufferSlot buffers[kBuffers];
+  ModuleSlot modules[kModules];
+  GraphSlot graphs[kGraphs];
+  ExecSlot execs[kExecs];
+
+  void signal(int token);
+  void await(int token);
+  std::vector<unsigned>& new_host_memory();  // lives as long as the world
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool tokens_[kTokens] = {};
+  std::deque<std::vector<unsigned>> host_memory_;
+};
+
+// One host thread.
+class Actor {
+ public:
+  explicit Actor(World& world) : world_(world) {}
+  void run(const Step& step);
+  const std::string& log() const { return log_; }
+
+  // After all threads: what is left in memory, then everything is destroyed.
+  void finish();
+
+ private:
+  void saw(long long value) { log_ += ' ' + std::to_string(value); }
+  void saw_hash(const unsigned* words);
+  bool failed(CUresult result);  // notes the result
+
+  void run_context(const Step& s);
+  void run_stream(const Step& s);
+  void run_event(const Step& s);
+  void run_value(const Step& s);
+  void run_memory(const Step& s);
+  void run_memset(const Step& s);
+  void run_copy(const Step& s);
+  void run_code(const Step& s);
+  void run_launch(const Step& s);
+  void run_host_function(const Step& s);
+  void run_spin(const Step& s);
+  void run_capture(const Step& s);
+  void run_graph(const Step& s);
+  void run_graph_node(const Step& s);
+  void run_exec(const Step& s);
+  void run_exec_set_kernel(const Step& s);
+  void run_fault(const Step& s);
+  void run_bad_launch(const Step& s);
+  void run_bad_handle(const Step& s);
+  void run_bad_copy(const Step& s);
+
+  void open_context(int context, int how);
+  void close_context(int context);
+  void forget_context(int context);
+  // `first`: the kernel that is looked up first, so that handles come back as other kernels.
+  void load_module(ModuleSlot& slot, int image, bool as_library, int first = 0);
+  void unload_module(ModuleSlot& slot);
+  void alloc(BufferSlot& slot, int memory);
+  void free_buffer(BufferSlot& slot);
+  void read_all(int context);
+  void destroy_objects(int context);
+  CUstream stream_of(int stream) const;
+  CUdeviceptr address_of(int buffer) const { return world_.buffers[buffer].address; }
+  CUfunction function_of(int module, int kernel) const {
+    return world_.modules[module].functions[kernel];
+  }
+  HostCall* host_call(int buffer, int value);
+
+  World& world_;
+  std::vector<int> stack_;  // slots of this thread's contexts, the current one last
+  std::string log_;
+  std::deque<HostCall> host_calls_;
+};
+
+// The arguments of a launch as the driver takes them, in memory that is overwritten afterwards.
+class Arguments {
+ public:
+  Arguments(int kernel, CUdeviceptr b0, CUdeviceptr b1, CUdeviceptr b2, int key);
+  void** parameters() { return parameters_; }
+  void** extra() { return extra_; }
+  void overwrite();
+
+ private:
+  template <typename T>
+  void add(T value);
+
+  alignas(16) unsigned char bytes_[192] = {};
+  std::size_t size_ = 0;
+  int count_ = 0;
+  void* parameters_[10] = {};
+  void* extra_[5] = {};
+};
+
+// Runs a program and prints what it observed.
+void execute(const Program& program);
+
+}  // namespace fuzz
+
+// The entries that mean the per-thread default stream by 0; cuda.h declares them by other names.
+extern "C" {
+CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, CUstream, void**, void**);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig*, CUfunction, void**, void**);
+CUresult cuStreamSynchronize_ptsz(CUstream);
+CUresult cuMemcpy_ptds(CUdeviceptr, CUdeviceptr, size_t);
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void*, size_t);
+CUresult cuMemcpyDtoH_v2_ptds(void*, CUdeviceptr, size_t);
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr, CUdeviceptr, size_t);
+CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+CUresult cuMemsetD32_v2_ptds(CUdeviceptr, unsigned, size_t);
+CUresult cuMemsetD32Async_ptsz(CUdeviceptr, unsigned, size_t, CUstream);
+CUresult cuEventRecord_ptsz(CUevent, CUstream);
+CUresult cuGraphLaunch_ptsz(CUgraphExec, CUstream);
+}
