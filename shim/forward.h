@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 
 #include "profiler/call_stats.h"
@@ -48,40 +47,48 @@ class ErrnoKeeper {
   int value_;
 };
 
+// One argument by its position, 0-based. Not a std::tuple: 672 wrappers would compile one each.
+template <std::size_t position, typename First, typename... Rest>
+constexpr auto argument(First first, [[maybe_unused]] Rest... rest) noexcept {
+  if constexpr (position == 0) {
+    return first;
+  } else {
+    return argument<position - 1>(rest...);
+  }
+}
+
 // The stream that a call names, null-safe; stream 0 when the entry has no stream argument.
 template <EntryId id, typename... Args>
-CUstream stream_of(Args... args) noexcept {
+CUstream stream_of([[maybe_unused]] Args... args) noexcept {
   constexpr StreamArgument where = row(id).stream;
-  [[maybe_unused]] const auto arguments = std::tuple<Args...>(args...);
   if constexpr (where == StreamArgument::kLaunchConfig) {
-    const CUlaunchConfig* config = std::get<0>(arguments);
+    const CUlaunchConfig* config = argument<0>(args...);
     return config != nullptr ? config->hStream : nullptr;
   } else if constexpr (where == StreamArgument::kLaunchList) {
-    const CUDA_LAUNCH_PARAMS* list = std::get<0>(arguments);
-    return list != nullptr && std::get<1>(arguments) != 0 ? list[0].hStream : nullptr;
+    const CUDA_LAUNCH_PARAMS* list = argument<0>(args...);
+    return list != nullptr && argument<1>(args...) != 0 ? list[0].hStream : nullptr;
   } else if constexpr (where == StreamArgument::kInstantiateParams) {
-    const CUDA_GRAPH_INSTANTIATE_PARAMS* params = std::get<2>(arguments);
+    const CUDA_GRAPH_INSTANTIATE_PARAMS* params = argument<2>(args...);
     return params != nullptr ? params->hUploadStream : nullptr;
   } else if constexpr (where == StreamArgument::kPointer2) {
-    const CUstream* stream = std::get<2>(arguments);
+    const CUstream* stream = argument<2>(args...);
     return stream != nullptr ? *stream : nullptr;
   } else if constexpr (where == StreamArgument::kNone) {
     return nullptr;
   } else {
     constexpr std::size_t position = static_cast<std::size_t>(where);
-    static_assert(std::is_same_v<std::tuple_element_t<position, std::tuple<Args...>>, CUstream>,
+    static_assert(std::is_same_v<decltype(argument<position>(args...)), CUstream>,
                   "the row's stream column does not point at a CUstream");
-    return std::get<position>(arguments);
+    return argument<position>(args...);
   }
 }
 
 // The context that a call names as its first argument; null (the current one) when it names none.
 template <typename... Args>
-CUcontext context_of(Args... args) noexcept {
+CUcontext context_of([[maybe_unused]] Args... args) noexcept {
   if constexpr (sizeof...(Args) != 0) {
-    using First = std::tuple_element_t<0, std::tuple<Args...>>;
-    if constexpr (std::is_same_v<First, CUcontext>)
-      return std::get<0>(std::tuple<Args...>(args...));
+    if constexpr (std::is_same_v<decltype(argument<0>(args...)), CUcontext>)
+      return argument<0>(args...);
   }
   return nullptr;
 }
