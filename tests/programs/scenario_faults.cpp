@@ -26,6 +26,7 @@ struct Fragile {
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&memory, 256));
     CHECK(cuMemsetD32(memory, 7, 64));
+    CHECK(cuStreamSynchronize(nullptr));  // a non-blocking stream does not wait for it
     affine = function_of(kernels, "affine");
     poke = function_of(faults, "poke");
   }

@@ -82,6 +82,17 @@ class FreeOperation final : public SimpleOperation {
   const CUdeviceptr address_;
 };
 
+// Counts writes of values. A wait that has seen one's value reads it behind that: what came before
+// the write has happened before what comes after the wait.
+std::atomic<std::uint64_t> value_writes{0};
+
+// A word that the device may be writing by any means, memsets and copies included: that it is
+// watched meanwhile is what waiting for a value is for, and no race of the program.
+template <class Word>
+__attribute__((no_sanitize("thread"))) Word watch_word(const volatile Word* place) {
+  return *place;
+}
+
 // cuStreamWriteValue and cuStreamWaitValue.
 class ValueOperation final : public SimpleOperation {
  public:
@@ -107,13 +118,14 @@ class ValueOperation final : public SimpleOperation {
  private:
   template <class Word>
   bool step_at(Word* place) {
-    const std::atomic_ref<Word> word(*place);
     const auto wanted = static_cast<Word>(work_.value);
     if (!work_.is_wait) {
-      word.store(wanted, std::memory_order_release);
+      value_writes.fetch_add(1, std::memory_order_release);  // pairs with the load below
+      std::atomic_ref<Word>(*place).store(wanted, std::memory_order_release);
       return true;
     }
-    const Word value = word.load(std::memory_order_acquire);
+    const Word value = watch_word(place);
+    value_writes.load(std::memory_order_acquire);
     switch (work_.flags & 3u) {
       case CU_STREAM_WAIT_VALUE_GEQ:
         return static_cast<std::make_signed_t<Word>>(static_cast<Word>(value - wanted)) >= 0;
