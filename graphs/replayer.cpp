@@ -10,6 +10,7 @@
 #include "runtime/driver_scope.h"
 #include "runtime/mutants.h"
 #include "runtime/stream_queue.h"
+#include "runtime/thread_state.h"
 
 namespace graphs {
 
@@ -128,6 +129,7 @@ CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   }
   if (is_mutant(Mutant::kGraphAndDirect)) launch_directly(stream, sequence, 0, sequence.count);
   g_counters.add(g_counters.graph_launches, 1);
+  ++runtime::t_thread.graph_launches;
   g_counters.add(g_counters.replayed, sequence.count);
   return CUDA_SUCCESS;
 }

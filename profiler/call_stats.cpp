@@ -13,22 +13,31 @@
 namespace profiler {
 
 constinit std::atomic<bool> g_profile_enabled{false};
+constinit thread_local Submissions t_submissions [[gnu::tls_model("initial-exec")]];
 
 namespace {
 
-// Written by the owning thread only, with relaxed stores; read by the report.
-struct EntryCounters {
+// Written by the owning thread only, with relaxed stores; read by the report. What every call
+// writes comes first: one cache line and a bucket.
+struct alignas(64) StatCounters {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> total{0};
   std::atomic<std::uint64_t> min{UINT64_MAX};
   std::atomic<std::uint64_t> max{0};
+  std::atomic<std::uint64_t> amount{0};
   std::atomic<std::uint64_t> flushed{0};
+  std::atomic<std::uint64_t> failed{0};
+  std::atomic<std::uint64_t> not_ready{0};
+  std::atomic<std::uint64_t> pageable{0};
+  std::atomic<std::uint64_t> locked{0};
+  std::atomic<std::uint64_t> unknown{0};
+  std::atomic<std::uint64_t> submit{0};
   std::atomic<std::uint64_t> buckets[kBucketCount] = {};
 };
 
 struct ThreadCounters {
   // Release store of a new block pairs with the acquire load in totals().
-  std::atomic<EntryCounters*> entries[runtime::kEntryCount] = {};
+  std::atomic<StatCounters*> stats[kStatCount] = {};
   // Acquire on taking pairs with the release of the thread that ended: one writer at a time.
   std::atomic<bool> is_owned{true};
   ThreadCounters* next = nullptr;  // constant once the block is in the list
@@ -91,65 +100,96 @@ ThreadCounters* add_block() noexcept {
   return block;
 }
 
-[[gnu::noinline]] EntryCounters* attach_entry(std::atomic<EntryCounters*>& slot) noexcept {
+[[gnu::noinline]] StatCounters* attach_stat(std::atomic<StatCounters*>& slot) noexcept {
   const int saved_errno = errno;
-  auto* counters = new (std::nothrow) EntryCounters;
+  auto* counters = new (std::nothrow) StatCounters;
   slot.store(counters, std::memory_order_release);
   errno = saved_errno;
   return counters;
 }
 
-EntryCounters* counters_of(runtime::EntryId entry) noexcept {
+// Null, and the call counted as lost, when out of memory.
+StatCounters* counters_of(std::size_t stat) noexcept {
   ThreadCounters* thread = t_counters;
   if (thread == nullptr) [[unlikely]]
     thread = attach_thread();
-  if (thread == nullptr) [[unlikely]]
-    return nullptr;
-  auto& slot = thread->entries[static_cast<std::size_t>(entry)];
-  EntryCounters* counters = slot.load(std::memory_order_relaxed);
-  return counters != nullptr ? counters : attach_entry(slot);
+  StatCounters* counters = nullptr;
+  if (thread != nullptr) [[likely]] {
+    auto& slot = thread->stats[stat];
+    counters = slot.load(std::memory_order_relaxed);
+    if (counters == nullptr) [[unlikely]]
+      counters = attach_stat(slot);
+  }
+  if (counters == nullptr) [[unlikely]]
+    g_lost_calls.fetch_add(1, std::memory_order_relaxed);
+  return counters;
 }
 
-void merge(const EntryCounters& counters, EntryTotals* sum) noexcept {
+void add_sample(StatCounters& counters, std::uint64_t total, std::uint64_t sample) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  add(counters.calls, 1);
+  add(counters.total, total);
+  add(counters.buckets[bucket_of(sample)], 1);
+  if (sample < counters.min.load(kRelaxed)) counters.min.store(sample, kRelaxed);
+  if (sample > counters.max.load(kRelaxed)) counters.max.store(sample, kRelaxed);
+}
+
+void merge(const StatCounters& counters, CallTotals* sum) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   sum->calls += counters.calls.load(kRelaxed);
-  sum->total += counters.total.load(kRelaxed);
+  sum->total_ns += counters.total.load(kRelaxed);
   sum->flushed += counters.flushed.load(kRelaxed);
+  sum->failed += counters.failed.load(kRelaxed);
+  sum->not_ready += counters.not_ready.load(kRelaxed);
+  sum->amount += counters.amount.load(kRelaxed);
+  sum->pageable += counters.pageable.load(kRelaxed);
+  sum->locked += counters.locked.load(kRelaxed);
+  sum->unknown += counters.unknown.load(kRelaxed);
+  sum->submit_ns += counters.submit.load(kRelaxed);
   const std::uint64_t min = counters.min.load(kRelaxed);
   const std::uint64_t max = counters.max.load(kRelaxed);
-  if (min < sum->min) sum->min = min;
-  if (max > sum->max) sum->max = max;
+  if (min < sum->min_ns) sum->min_ns = min;
+  if (max > sum->max_ns) sum->max_ns = max;
   for (std::size_t bucket = 0; bucket < kBucketCount; ++bucket) {
     sum->buckets[bucket] += counters.buckets[bucket].load(kRelaxed);
   }
 }
 
-}  // namespace
-
-void CallStats::record(runtime::EntryId entry, std::uint64_t start_ticks, std::uint64_t end_ticks,
-                       bool flushed) noexcept {
-  EntryCounters* counters = counters_of(entry);
-  if (counters == nullptr) [[unlikely]] {
-    g_lost_calls.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  // Counters of two cores may be a few ticks apart.
-  const std::uint64_t ticks = end_ticks > start_ticks ? end_ticks - start_ticks : 0;
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  add(counters->calls, 1);
-  add(counters->total, ticks);
-  add(counters->flushed, flushed ? 1 : 0);
-  add(counters->buckets[bucket_of(ticks)], 1);
-  if (ticks < counters->min.load(kRelaxed)) counters->min.store(ticks, kRelaxed);
-  if (ticks > counters->max.load(kRelaxed)) counters->max.store(ticks, kRelaxed);
+void add_host_side(StatCounters& counters, HostSide host) noexcept {
+  if (host == HostSide::kPageable) add(counters.pageable, 1);
+  if (host == HostSide::kLocked) add(counters.locked, 1);
+  if (host == HostSide::kUnknown) add(counters.unknown, 1);
 }
 
-EntryTotals CallStats::totals(runtime::EntryId entry) noexcept {
-  EntryTotals sum;
-  const auto index = static_cast<std::size_t>(entry);
+}  // namespace
+
+void CallStats::record(std::size_t stat, std::uint64_t ns, const CallFacts& facts) noexcept {
+  StatCounters* counters = counters_of(stat);
+  if (counters == nullptr) [[unlikely]]
+    return;
+  add_sample(*counters, ns, ns);
+  add(counters->amount, facts.bytes);
+  if (facts.flushed) add(counters->flushed, 1);
+  if (facts.failed) add(counters->failed, 1);
+  if (facts.not_ready) add(counters->not_ready, 1);
+  if (facts.submit_ns != 0) add(counters->submit, facts.submit_ns);
+  if (facts.host != HostSide::kNone) add_host_side(*counters, facts.host);
+}
+
+void CallStats::record_batch(LaunchKind kind, std::uint64_t ns, std::uint64_t launches) noexcept {
+  StatCounters* counters = counters_of(stat_of(kind));
+  if (counters == nullptr || launches == 0) [[unlikely]]
+    return;
+  add_sample(*counters, ns, ns / launches);
+  add(counters->amount, launches);
+}
+
+CallTotals CallStats::totals(std::size_t stat) noexcept {
+  CallTotals sum;
+  sum.min_ns = UINT64_MAX;
   const ThreadCounters* thread = g_threads.load(std::memory_order_acquire);
   for (; thread != nullptr; thread = thread->next) {
-    const EntryCounters* counters = thread->entries[index].load(std::memory_order_acquire);
+    const StatCounters* counters = thread->stats[stat].load(std::memory_order_acquire);
     if (counters != nullptr) merge(*counters, &sum);
   }
   return sum;
@@ -159,18 +199,19 @@ std::uint64_t CallStats::lost_calls() noexcept {
   return g_lost_calls.load(std::memory_order_relaxed);
 }
 
-std::uint64_t EntryTotals::median() const noexcept {
+std::uint64_t CallTotals::quantile_ns(double part) const noexcept {
   if (calls == 0) return 0;
+  const double wanted = part * static_cast<double>(calls);
   std::uint64_t seen = 0;
   std::size_t bucket = 0;
   for (; bucket + 1 < kBucketCount; ++bucket) {
     seen += buckets[bucket];
-    if (2 * seen >= calls) break;
+    if (static_cast<double>(seen) >= wanted && seen > 0) break;
   }
   const std::uint64_t floor = bucket_floor(bucket);
   std::uint64_t middle = floor + (bucket_floor(bucket + 1) - floor) / 2;
-  if (middle < min) middle = min;
-  if (middle > max) middle = max;
+  if (middle < min_ns) middle = min_ns;
+  if (middle > max_ns) middle = max_ns;
   return middle;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ticks for timing driver calls: the time stamp counter where it is invariant, else
-// CLOCK_MONOTONIC. now_ticks() runs on every thread on the call path and must not allocate, lock or
-// change errno. What a tick is worth is found out only when the report is written.
+// CLOCK_MONOTONIC. now_ticks() and ns_between() run on every thread on the call path and must not
+// allocate, lock or change errno. Everything that is kept is nanoseconds: reports of machines with
+// different counters must merge.
 #pragma once
 
 #include <time.h>
@@ -10,12 +11,14 @@
 
 namespace profiler {
 
-struct ClockStart {
-  bool uses_tsc;        // written once by start_clock(), before profiling is enabled
-  std::uint64_t ticks;  // both 0 until then: ticks are nanoseconds
-  std::uint64_t ns;
+// Written once by start_clock(), before profiling is enabled; until then a tick is a nanosecond.
+struct Clock {
+  bool uses_tsc = false;
+  std::uint64_t ns_per_tick = std::uint64_t{1} << 32;  // times 2^32
+  std::uint64_t start_ns = 0;                          // CLOCK_MONOTONIC
+  std::uint64_t pair_ns = 0;                           // what two readings cost a call
 };
-extern constinit ClockStart g_clock_start;
+extern constinit Clock g_clock;
 
 inline std::uint64_t monotonic_ns() noexcept {
   timespec now;
@@ -26,17 +29,21 @@ inline std::uint64_t monotonic_ns() noexcept {
 
 inline std::uint64_t now_ticks() noexcept {
 #if defined(__x86_64__)
-  if (g_clock_start.uses_tsc) [[likely]]
+  if (g_clock.uses_tsc) [[likely]]
     return __builtin_ia32_rdtsc();
 #endif
   return monotonic_ns();
 }
 
-// Chooses the source and notes where it stands. Call it once, before the first now_ticks().
-void start_clock() noexcept;
+// Counters of two cores may be a few ticks apart: never negative.
+inline std::uint64_t ns_between(std::uint64_t start_ticks, std::uint64_t end_ticks) noexcept {
+  if (end_ticks <= start_ticks) return 0;
+  __extension__ using Product = unsigned __int128;
+  return static_cast<std::uint64_t>((Product{end_ticks - start_ticks} * g_clock.ns_per_tick) >> 32);
+}
 
-// Nanoseconds a tick, from the time since start_clock(). Spins until that is a millisecond: the two
-// clocks are read some 50 ns apart, so the error stays below 0.01 %.
-double ns_per_tick() noexcept;
+// Chooses the source and finds out what a tick is worth, which takes a millisecond where it is not
+// known. Call it once, before the first now_ticks().
+void start_clock() noexcept;
 
 }  // namespace profiler

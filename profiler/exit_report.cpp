@@ -5,18 +5,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 
+#include "profiler/call_site.h"
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
+#include "profiler/json_report.h"
+#include "profiler/report_file.h"
 #include "profiler/report_path.h"
 #include "profiler/report_writer.h"
+#include "profiler/site_report.h"
+#include "profiler/site_table.h"
+#include "profiler/stack_walk.h"
 #include "runtime/counters.h"
 #include "runtime/log.h"
 #include "runtime/unknown_entries.h"
@@ -27,23 +33,33 @@ namespace profiler {
 namespace {
 
 constexpr const char* kVersion = CAJETA_XPU_VERSION;
-constexpr std::size_t kPathBytes = 4096;
+constexpr std::size_t kLaunchKinds = static_cast<std::size_t>(LaunchKind::kCount);
+constexpr std::size_t kMostSettings = 32;
 
 // Written by enable_profile(), before other threads record.
 const char* g_report_pattern = nullptr;
 pid_t g_owner_pid = 0;
 
+// The last report has been written, or is being written.
 std::atomic_flag g_is_written = ATOMIC_FLAG_INIT;
+// A signal is killing the process.
+std::atomic<bool> g_is_dying{false};
+// Held while a report is made.
+std::atomic_flag g_is_busy = ATOMIC_FLAG_INIT;
 
-// Owned by the one thread that set g_is_written.
-char g_text[32 * 1024];
+// Owned by the thread that set g_is_busy.
+char g_text[64 * 1024];
 char g_command[256];
 char g_settings[256];
+const char* g_setting_list[kMostSettings];
 char g_executable[64];
 char g_host[65];
-char g_path[kPathBytes];
-char g_temporary[kPathBytes + 24];
+ReportFile g_file;
+JsonWriter g_json(-1);
 EntryLine g_entries[runtime::kEntryCount];
+CallTotals g_totals[runtime::kEntryCount];
+CallTotals g_launches[kLaunchKinds];
+CallTotals g_own_cost;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
 
@@ -58,6 +74,7 @@ void read_command() noexcept {
   ssize_t length = file < 0 ? 0 : read(file, g_command, sizeof g_command - 1);
   if (file >= 0) close(file);
   if (length < 0) length = 0;
+  g_command[length] = '\0';
   const char* slash = strrchr(g_command, '/');  // within argument 0: it ends at the first zero byte
   snprintf(g_executable, sizeof g_executable, "%.60s", slash != nullptr ? slash + 1 : g_command);
   for (ssize_t i = 0; i + 1 < length; ++i) {
@@ -66,38 +83,39 @@ void read_command() noexcept {
   blank_controls(g_command);
 }
 
-void read_settings() noexcept {
+std::size_t read_settings() noexcept {
   constexpr const char* kPrefix = "CAJETA_XPU_";
+  std::size_t count = 0;
   TextBuffer out(g_settings, sizeof g_settings);
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     if (strncmp(*variable, kPrefix, strlen(kPrefix)) != 0) continue;
-    out.append("%s%s", out.size() == 0 ? "" : " ", *variable + strlen(kPrefix));
+    const char* setting = *variable + strlen(kPrefix);
+    out.append("%s%s", out.size() == 0 ? "" : " ", setting);
+    if (count < kMostSettings && strchr(setting, '=') != nullptr) g_setting_list[count++] = setting;
   }
   blank_controls(g_settings);
+  return count;
 }
 
-EntryLine line_of(runtime::EntryId entry, const EntryTotals& totals, double ns) noexcept {
-  return {entry,
-          totals.calls,
-          totals.flushed,
-          static_cast<double>(totals.total) * ns,
-          static_cast<double>(totals.median()) * ns,
-          static_cast<double>(totals.max) * ns};
-}
-
-void collect_calls(double ns, ReportInput* input) noexcept {
+// Called entries that observe the device, and the others that flushed.
+void collect_calls(ReportInput* input) noexcept {
   for (std::size_t i = 0; i < runtime::kEntryCount; ++i) {
     const auto entry = static_cast<runtime::EntryId>(i);
-    const runtime::EntryRow& row = runtime::row(entry);
-    const EntryTotals totals = CallStats::totals(entry);
+    CallTotals& totals = g_totals[input->entry_count];
+    totals = CallStats::totals(stat_of(entry));
     if (totals.calls == 0) continue;
-    if (launches_kernel(row)) {
-      input->launch_calls += totals.calls;
-      input->launch_ns += static_cast<double>(totals.total) * ns;
-    } else if (observes_device(row) || totals.flushed > 0) {
-      g_entries[input->entry_count++] = line_of(entry, totals, ns);
-    }
+    if (!observes_device(runtime::row(entry)) && totals.flushed == 0) continue;
+    g_entries[input->entry_count++] = {entry, &totals};
   }
+  for (std::size_t i = 0; i < kLaunchKinds; ++i) {
+    g_launches[i] = CallStats::totals(stat_of(static_cast<LaunchKind>(i)));
+  }
+  g_own_cost = CallStats::totals(kOwnCostStat);
+  input->own_cost = &g_own_cost;
+  input->clock_pair_ns = g_clock.pair_ns;
+  input->entries = g_entries;
+  input->launches = g_launches;
+  input->lost_calls = CallStats::lost_calls();
 }
 
 void collect_unknown(ReportInput* input) noexcept {
@@ -108,50 +126,98 @@ void collect_unknown(ReportInput* input) noexcept {
   }
 }
 
-bool write_all(int file, const char* text, std::size_t size) noexcept {
-  while (size > 0) {
-    const ssize_t written = write(file, text, size);
-    if (written > 0) {
-      text += written;
-      size -= static_cast<std::size_t>(written);
-    } else if (written < 0 && errno == EAGAIN) {
-      pollfd ready{file, POLLOUT, 0};
-      if (poll(&ready, 1, 1000) <= 0) return false;  // nobody reads: do not hold up the exit
-    } else if (written == 0 || errno != EINTR) {
-      return false;
-    }
+void collect_call_sites(ReportInput* input) noexcept {
+  if (!sites_are_enabled()) return;
+  input->site_count = collect_sites(input->reads_symbols, &input->sites);
+  input->walk = stack_walk() == StackWalk::kLibunwind ? "libunwind" : "frame pointers";
+  input->dropped_sites = dropped_site_calls();
+}
+
+void collect_process(ReportInput* input) noexcept {
+  read_command();
+  if (gethostname(g_host, sizeof g_host - 1) != 0) strcpy(g_host, "?");
+  const Rank rank = rank_of_process();
+  input->version = kVersion;
+  input->pid = static_cast<int>(g_owner_pid);
+  input->host = g_host;
+  input->executable = g_executable;
+  input->command = g_command;
+  input->rank = rank.number;
+  input->rank_source = rank.source;
+  input->setting_count = read_settings();
+  input->setting_list = g_setting_list;
+  input->settings = g_settings;
+}
+
+// False when the process has nothing to report.
+bool collect(const char* moment, bool reads_symbols, ReportInput* input) noexcept {
+  input->moment = moment;
+  input->reads_symbols = reads_symbols;
+  input->wall_ns = static_cast<double>(monotonic_ns() - g_clock.start_ns);
+  collect_calls(input);
+  g_counters = runtime::snapshot_counters();
+  input->counters = &g_counters;
+  if (input->entry_count + g_counters.replayed + g_counters.direct + g_counters.pending == 0) {
+    return false;
+  }
+  collect_process(input);
+  collect_unknown(input);
+  return true;
+}
+
+bool write_text(int file, ReportInput input) noexcept {
+  collect_call_sites(&input);
+  TextBuffer out(g_text, sizeof g_text);
+  write_report(input, &out);
+  return write_all(file, out.text(), out.size());
+}
+
+bool write_json(int file, const ReportInput& input) noexcept {
+  g_json.start(file);
+  write_json_report(input, &g_json);
+  return g_json.finish();
+}
+
+bool write_file(const char* pattern, const ReportInput& input) noexcept {
+  const PathValues values{input.pid, input.host, input.rank, input.executable};
+  if (!g_file.open(pattern, values)) return false;
+  const bool is_json = wants_json(pattern);
+  return g_file.close(is_json ? write_json(g_file.file(), input)
+                              : write_text(g_file.file(), input));
+}
+
+void deliver(const ReportInput& input) noexcept {
+  const char* pattern = g_report_pattern;
+  const bool to_stderr = pattern == nullptr || pattern[0] == '\0' || strcmp(pattern, "stderr") == 0;
+  if (!to_stderr) {
+    if (strcmp(pattern, "none") == 0 || write_file(pattern, input)) return;
+    runtime::warn("CAJETA_XPU_REPORT: cannot write \"%s\": %s; the report follows here",
+                  g_file.path()[0] != '\0' ? g_file.path() : pattern, strerror(errno));
+  }
+  (void)write_text(STDERR_FILENO, input);  // nobody is left to be told
+}
+
+bool take_turn(int patience_ms) noexcept {
+  while (g_is_busy.test_and_set(std::memory_order_acquire)) {
+    if (patience_ms-- <= 0) return false;
+    const timespec millisecond{0, 1'000'000};
+    nanosleep(&millisecond, nullptr);
   }
   return true;
 }
 
-// Under a temporary name first, so that a reader never sees half a report.
-bool write_file(const char* text, std::size_t size) noexcept {
-  const PathValues values{static_cast<int>(getpid()), g_host, rank_of_process(), g_executable};
-  if (!expand_path(g_report_pattern, values, g_path, sizeof g_path)) {
-    errno = ENAMETOOLONG;
-    return false;
-  }
-  snprintf(g_temporary, sizeof g_temporary, "%s.%d.tmp", g_path, static_cast<int>(getpid()));
-  const int file = open(g_temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return false;
-  bool is_written = write_all(file, text, size);
-  is_written = close(file) == 0 && is_written;
-  if (is_written && rename(g_temporary, g_path) == 0) return true;
-  const int failure = errno;
-  unlink(g_temporary);
-  errno = failure;
-  return false;
+// Without our handler the process would be gone by now: another thread must not end it with another
+// status. Bounded, should the handler hang.
+void wait_to_be_killed() noexcept {
+  const timespec limit{5, 0};
+  nanosleep(&limit, nullptr);
 }
 
-void deliver(const char* text, std::size_t size) noexcept {
-  const char* pattern = g_report_pattern;
-  const bool to_stderr = pattern == nullptr || pattern[0] == '\0' || strcmp(pattern, "stderr") == 0;
-  if (!to_stderr) {
-    if (strcmp(pattern, "none") == 0 || write_file(text, size)) return;
-    runtime::warn("CAJETA_XPU_REPORT: cannot write \"%s\": %s; the report follows here",
-                  g_path[0] != '\0' ? g_path : pattern, strerror(errno));
-  }
-  write_all(STDERR_FILENO, text, size);
+void write_now(const char* moment, bool reads_symbols) noexcept {
+  const int saved_errno = errno;
+  ReportInput input{};
+  if (collect(moment, reads_symbols, &input)) deliver(input);
+  errno = saved_errno;
 }
 
 }  // namespace
@@ -165,31 +231,27 @@ void enable_profile(const char* report) noexcept {
 
 void write_exit_report() noexcept {
   if (g_owner_pid == 0 || getpid() != g_owner_pid) return;
+  if (g_is_dying.load()) wait_to_be_killed();
   if (g_is_written.test_and_set()) return;
-  const int saved_errno = errno;
-  ReportInput input{};
-  const double wall_ns = static_cast<double>(monotonic_ns() - g_clock_start.ns);
-  collect_calls(ns_per_tick(), &input);
-  g_counters = runtime::snapshot_counters();
-  const std::uint64_t launches = g_counters.replayed + g_counters.direct + g_counters.pending;
-  if (input.entry_count + input.launch_calls + launches == 0) return;
-  read_command();
-  read_settings();
-  if (gethostname(g_host, sizeof g_host - 1) != 0) strcpy(g_host, "?");
-  input.version = kVersion;
-  input.pid = static_cast<int>(g_owner_pid);
-  input.host = g_host;
-  input.command = g_command;
-  input.settings = g_settings;
-  input.wall_ns = wall_ns;
-  input.lost_calls = CallStats::lost_calls();
-  input.entries = g_entries;
-  collect_unknown(&input);
-  input.counters = &g_counters;
-  TextBuffer out(g_text, sizeof g_text);
-  write_report(input, &out);
-  deliver(out.text(), out.size());
-  errno = saved_errno;
+  // 2 s: longer than a snapshot takes, unless its thread was stopped for good.
+  if (!take_turn(2000)) return;
+  write_now("exit", true);
+  g_is_busy.clear();
+}
+
+void write_snapshot() noexcept {
+  if (g_owner_pid == 0 || getpid() != g_owner_pid || !take_turn(0)) return;
+  if (!g_is_written.test()) write_now("snapshot", true);
+  g_is_busy.clear();
+}
+
+void write_dying_report() noexcept {
+  if (g_owner_pid == 0 || getpid() != g_owner_pid) return;
+  g_is_dying.store(true);
+  if (g_is_written.test_and_set()) return;
+  // Not for long: this thread may have interrupted the one that holds it.
+  if (!take_turn(200)) return;
+  write_now("signal", false);
 }
 
 }  // namespace profiler

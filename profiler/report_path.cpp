@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string_view>
 
 namespace profiler {
 
@@ -47,15 +48,19 @@ bool expand_path(const char* pattern, const PathValues& values, char* path,
   return size > 0;
 }
 
-const char* rank_of_process() noexcept {
+bool wants_json(const char* pattern) noexcept {
+  return std::string_view(pattern).ends_with(".json");
+}
+
+Rank rank_of_process() noexcept {
   // Open MPI, MPICH and Intel MPI, PMIx, Slurm, torchrun.
   for (const char* name :
        {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"}) {
     const char* rank = std::getenv(name);
     if (rank == nullptr || rank[0] == '\0') continue;
-    if (std::strspn(rank, "0123456789") == std::strlen(rank)) return rank;
+    if (std::strspn(rank, "0123456789") == std::strlen(rank)) return {rank, name};
   }
-  return "0";
+  return {"0", "none"};
 }
 
 }  // namespace profiler

@@ -18,7 +18,15 @@ struct PathValues {
 [[nodiscard]] bool expand_path(const char* pattern, const PathValues& values, char* path,
                                std::size_t capacity) noexcept;
 
-// The rank that a launcher of distributed programs gave this process, "0" without one.
-const char* rank_of_process() noexcept;
+// The pattern ends in .json.
+bool wants_json(const char* pattern) noexcept;
+
+// The rank that a launcher of distributed programs gave this process, and the variable that says
+// so; "0" from "none" without one.
+struct Rank {
+  const char* number;
+  const char* source;
+};
+Rank rank_of_process() noexcept;
 
 }  // namespace profiler

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace profiler {
 namespace {
@@ -12,11 +13,16 @@ constexpr std::size_t kIndent = 2;
 // Reasons and entries named in a list of flushes; the rest is summed up in its last item.
 constexpr std::size_t kMostItems = 12;
 constexpr std::size_t kMostUnknownShown = 24;
+// A saving below this part of the wall time is lost in its noise. Heuristic.
+constexpr double kWorthwhile = 0.01;
 
 struct Item {
   const char* name;
   std::uint64_t count;
 };
+
+// Not on the stack, which may be that of a signal handler on a small thread.
+Item g_items[runtime::kEntryCount];
 
 double percent(double part, double whole) noexcept {
   return whole > 0 ? 100.0 * part / whole : 0.0;
@@ -48,30 +54,56 @@ void write_items(const char* title, Item* items, std::size_t count, TextBuffer* 
   out->append("\n");
 }
 
+double to_double(std::uint64_t number) noexcept {
+  return static_cast<double>(number);
+}
+
 double observed_ns(const ReportInput& input) noexcept {
-  double sum = 0;
-  for (std::size_t i = 0; i < input.entry_count; ++i) sum += input.entries[i].total_ns;
-  return sum;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < input.entry_count; ++i) sum += input.entries[i].totals->total_ns;
+  return to_double(sum);
+}
+
+const CallTotals& launches(const ReportInput& input, LaunchKind kind) noexcept {
+  return input.launches[static_cast<std::size_t>(kind)];
+}
+
+// The host time of all launches, wherever it was spent.
+double launching_ns(const ReportInput& input) noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(LaunchKind::kCount); ++i) {
+    sum += input.launches[i].total_ns;
+  }
+  return to_double(sum);
 }
 
 void write_head(const ReportInput& input, TextBuffer* out) noexcept {
   out->append("cajeta-xpu %.20s  pid %d  host %.40s\n", input.version, input.pid, input.host);
   out->append("command   %.*s\n", static_cast<int>(kReportWidth - 10), input.command);
   out->append("settings  %.*s\n", static_cast<int>(kReportWidth - 10), input.settings);
-  const double observed = observed_ns(input);
   if (input.wall_ns <= 0) return;
   bool is_first = true;
-  char text[96];
+  char text[160];
   std::snprintf(text, sizeof text, "wall %s", TotalTime(input.wall_ns).text);
   out->append_item(text, kIndent, kReportWidth, &is_first);
+  const double observed = observed_ns(input);
   std::snprintf(text, sizeof text, "in calls that observe %s (%.1f %%)", TotalTime(observed).text,
                 percent(observed, input.wall_ns));
   out->append_item(text, kIndent, kReportWidth, &is_first);
-  if (input.launch_calls > 0) {
-    std::snprintf(text, sizeof text, "in launch calls %s (%.1f %%)",
-                  TotalTime(input.launch_ns).text, percent(input.launch_ns, input.wall_ns));
-    out->append_item(text, kIndent, kReportWidth, &is_first);
+  const double launching = launching_ns(input);
+  std::uint64_t inside = 0;
+  for (std::size_t i = 0; i < input.entry_count; ++i) inside += input.entries[i].totals->submit_ns;
+  char overlap[64] = "";
+  if (inside > 0) {
+    std::snprintf(overlap, sizeof overlap, ", %s of it in those calls",
+                  TotalTime(to_double(inside)).text);
   }
+  std::snprintf(text, sizeof text, "launching %s (%.1f %%)%s", TotalTime(launching).text,
+                percent(launching, input.wall_ns), overlap);
+  out->append_item(text, kIndent, kReportWidth, &is_first);
+  std::snprintf(text, sizeof text, "profiling cost about %s",
+                TotalTime(estimate_own_ns(input)).text);
+  out->append_item(text, kIndent, kReportWidth, &is_first);
   out->append("\n");
 }
 
@@ -93,34 +125,77 @@ void write_graphs(const runtime::CounterSnapshot& counters, TextBuffer* out) noe
   out->append("\n");
 }
 
-void write_launch_row(const char* name, std::uint64_t count, std::uint64_t total,
-                      const char* remark, TextBuffer* out) noexcept {
-  const double share = percent(static_cast<double>(count), static_cast<double>(total));
-  out->append("  %-22s %16s %7.1f %%%s%s\n", name, Grouped(count).text, share,
-              remark[0] != '\0' ? "   " : "", remark);
+// `launches` share the time; a row that only has time has none.
+void write_launch_row(const char* name, std::uint64_t count, std::uint64_t total, double ns,
+                      std::uint64_t launches, TextBuffer* out) noexcept {
+  char share[16] = "";
+  if (total > 0) {
+    std::snprintf(share, sizeof share, "%.1f %%", percent(to_double(count), to_double(total)));
+  }
+  out->append("  %-24s %14s %9s", name, Grouped(count).text, share);
+  if (launches > 0) {
+    out->append(" %14s %11s", TotalTime(ns).text, CallTime(ns / to_double(launches)).text);
+  }
+  out->append("\n");
+}
+
+void write_saving(const ReportInput& input, double wall_ns, TextBuffer* out) noexcept {
+  const double launching = launching_ns(input);
+  if (input.counters->queued == 0) {
+    if (wall_ns <= 0 || launching <= 0) return;
+    const bool is_little = launching < kWorthwhile * wall_ns;
+    out->append(
+        "  %s: launch calls are %.1f %% of the wall time, which is the most that "
+        "queueing could save\n",
+        is_little ? "nothing to gain" : "not queued", percent(launching, wall_ns));
+    return;
+  }
+  const Saving saving = estimate_saving(input);
+  if (!saving.has_price) {
+    out->append(
+        "  host time saved: unknown, no launch of this run went to the driver one by one\n");
+  } else if (saving.saved_ns <= 0) {
+    out->append(
+        "  nothing to gain: queueing cost about %s more than sending at %s a launch (estimate)\n",
+        TotalTime(-saving.saved_ns).text, CallTime(saving.price_ns).text);
+  } else if (wall_ns > 0 && saving.saved_ns < kWorthwhile * wall_ns) {
+    out->append(
+        "  nothing to gain: about %s of host time saved, %.2f %% of the wall time (estimate)\n",
+        TotalTime(saving.saved_ns).text, percent(saving.saved_ns, wall_ns));
+  } else {
+    out->append(
+        "  host time saved at this run's direct price of %s: %s (estimate; less wall time\n"
+        "    if the device is busy)\n",
+        CallTime(saving.price_ns).text, TotalTime(saving.saved_ns).text);
+  }
 }
 
 void write_launches(const ReportInput& input, TextBuffer* out) noexcept {
   const runtime::CounterSnapshot& counters = *input.counters;
   const std::uint64_t total = counters.replayed + counters.direct + counters.pending;
-  out->append("\nLAUNCHES                          count     share\n");
-  char remark[96] = "";
-  if (counters.graph_launches > 0) {
-    std::snprintf(
-        remark, sizeof remark, "%s graph launches, %.1f each",
-        Grouped(counters.graph_launches).text,
-        static_cast<double>(counters.replayed) / static_cast<double>(counters.graph_launches));
+  const CallTotals& queued = launches(input, LaunchKind::kQueued);
+  const CallTotals& replayed = launches(input, LaunchKind::kReplayed);
+  const CallTotals& one_by_one = launches(input, LaunchKind::kOneByOne);
+  const CallTotals& direct = launches(input, LaunchKind::kDirect);
+  const std::uint64_t sent = std::min(one_by_one.amount, counters.direct);
+  if (total == 0) return out->append("\nLAUNCHES  none\n");
+  out->append("\nLAUNCHES                            count     share      host time  per launch\n");
+  write_launch_row("replayed in graphs", counters.replayed, total, to_double(replayed.total_ns),
+                   replayed.amount, out);
+  write_launch_row("queued, sent one by one", sent, total, to_double(one_by_one.total_ns),
+                   one_by_one.amount, out);
+  write_launch_row("direct", counters.direct - sent, total, to_double(direct.total_ns),
+                   direct.calls, out);
+  if (counters.pending > 0) {
+    write_launch_row("still queued", counters.pending, total, 0, 0, out);
   }
-  write_launch_row("replayed in graphs", counters.replayed, total, remark, out);
-  write_launch_row("sent one by one", counters.direct, total, "", out);
-  if (counters.pending > 0) write_launch_row("still queued", counters.pending, total, "", out);
-  write_launch_row("total", total, total, "", out);
-  out->append("  %s of them were queued\n", Grouped(counters.queued).text);
-  if (input.launch_calls > 0) {
-    out->append("  host time in %s launch calls: %s, %s each\n", Grouped(input.launch_calls).text,
-                TotalTime(input.launch_ns).text,
-                CallTime(input.launch_ns / static_cast<double>(input.launch_calls)).text);
+  if (queued.calls > 0) {
+    out->append("  %-24s %14s %9s %14s %11s\n", "queueing them", "", "",
+                TotalTime(to_double(queued.total_ns)).text,
+                CallTime(to_double(queued.total_ns) / to_double(queued.calls)).text);
   }
+  write_launch_row("total", total, total, launching_ns(input), total, out);
+  write_saving(input, input.wall_ns, out);
   write_graphs(counters, out);
   Item reasons[static_cast<std::size_t>(runtime::DirectReason::kCount)];
   for (std::size_t i = 0; i < std::size(reasons); ++i) {
@@ -133,11 +208,10 @@ void write_launches(const ReportInput& input, TextBuffer* out) noexcept {
 void write_flushes(const runtime::CounterSnapshot& counters, TextBuffer* out) noexcept {
   if (counters.flushes == 0) return;
   out->append("\nFLUSHES  %s of queues that held launches\n", Grouped(counters.flushes).text);
-  Item items[runtime::kEntryCount];
   for (std::size_t i = 0; i < runtime::kEntryCount; ++i) {
-    items[i] = {runtime::kEntryTable[i].symbol, counters.flushes_by_entry[i]};
+    g_items[i] = {runtime::kEntryTable[i].symbol, counters.flushes_by_entry[i]};
   }
-  write_items("by call:", items, std::size(items), out);
+  write_items("by call:", g_items, std::size(g_items), out);
   Item reasons[static_cast<std::size_t>(runtime::FlushReason::kCount)];
   for (std::size_t i = 0; i < std::size(reasons); ++i) {
     reasons[i] = {runtime::name(static_cast<runtime::FlushReason>(i)),
@@ -147,26 +221,48 @@ void write_flushes(const runtime::CounterSnapshot& counters, TextBuffer* out) no
 }
 
 void write_entry_row(const EntryLine& line, double whole_ns, TextBuffer* out) noexcept {
-  out->append("  %5.1f %11s %11s %7s %7s %7s %10s  %s", percent(line.total_ns, whole_ns),
-              TotalTime(line.total_ns).text, Grouped(line.calls).text,
-              CallTime(line.total_ns / static_cast<double>(line.calls)).text,
-              CallTime(line.median_ns).text, CallTime(line.max_ns).text, Grouped(line.flushed).text,
+  const CallTotals& totals = *line.totals;
+  const double total_ns = to_double(totals.total_ns);
+  out->append("  %5.1f %11s %11s %7s %7s %7s %7s %9s  %s", percent(total_ns, whole_ns),
+              TotalTime(total_ns).text, Grouped(totals.calls).text,
+              CallTime(total_ns / to_double(totals.calls)).text,
+              CallTime(to_double(totals.quantile_ns(0.5))).text,
+              CallTime(to_double(totals.quantile_ns(0.99))).text,
+              CallTime(to_double(totals.max_ns)).text, Grouped(totals.flushed).text,
               runtime::row(line.entry).symbol);
   out->end_line(kReportWidth);
 }
 
-void write_sum_row(const EntryLine& sum, const char* name, double whole_ns,
-                   TextBuffer* out) noexcept {
-  out->append("  %5.1f %11s %11s %23s %10s  %s", percent(sum.total_ns, whole_ns),
-              TotalTime(sum.total_ns).text, Grouped(sum.calls).text, "", Grouped(sum.flushed).text,
+struct Sum {
+  std::uint64_t calls = 0;
+  std::uint64_t flushed = 0;
+  std::uint64_t total_ns = 0;
+  std::uint64_t submit_ns = 0;
+
+  void add(const CallTotals& totals) noexcept {
+    calls += totals.calls;
+    flushed += totals.flushed;
+    total_ns += totals.total_ns;
+    submit_ns += totals.submit_ns;
+  }
+};
+
+void write_sum_row(const Sum& sum, const char* name, double whole_ns, TextBuffer* out) noexcept {
+  const double total_ns = to_double(sum.total_ns);
+  out->append("  %5.1f %11s %11s %31s %9s  %s", percent(total_ns, whole_ns),
+              TotalTime(total_ns).text, Grouped(sum.calls).text, "", Grouped(sum.flushed).text,
               name);
   out->end_line(kReportWidth);
 }
 
-void add_to(EntryLine* sum, const EntryLine& line) noexcept {
-  sum->calls += line.calls;
-  sum->flushed += line.flushed;
-  sum->total_ns += line.total_ns;
+// One count of each entry, as a list.
+void write_entry_items(const ReportInput& input, const char* title,
+                       std::uint64_t CallTotals::*count, TextBuffer* out) noexcept {
+  for (std::size_t i = 0; i < input.entry_count; ++i) {
+    const EntryLine& line = input.entries[i];
+    g_items[i] = {runtime::row(line.entry).symbol, line.totals->*count};
+  }
+  write_items(title, g_items, input.entry_count, out);
 }
 
 void write_entries(const ReportInput& input, TextBuffer* out) noexcept {
@@ -176,22 +272,136 @@ void write_entries(const ReportInput& input, TextBuffer* out) noexcept {
               input.entry_count);
   if (input.entry_count == 0) return;
   std::sort(entries, entries + input.entry_count, [](const EntryLine& a, const EntryLine& b) {
-    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.entry < b.entry;
+    const std::uint64_t one = a.totals->total_ns, other = b.totals->total_ns;
+    return one != other ? one > other : a.entry < b.entry;
   });
   const double whole_ns = observed_ns(input);
-  out->append("  time%%       total       calls     avg  median     max    flushed  entry\n");
-  EntryLine rest{};
-  EntryLine total{};
+  out->append(
+      "  time%%       total       calls     avg  median     p99     max   flushed  entry\n");
+  Sum rest;
+  Sum total;
   for (std::size_t i = 0; i < input.entry_count; ++i) {
-    add_to(&total, entries[i]);
+    total.add(*entries[i].totals);
     if (i < shown) {
       write_entry_row(entries[i], whole_ns, out);
     } else {
-      add_to(&rest, entries[i]);
+      rest.add(*entries[i].totals);
     }
   }
   if (rest.calls > 0) write_sum_row(rest, "the other entries", whole_ns, out);
   write_sum_row(total, "total", whole_ns, out);
+  if (total.submit_ns > 0) {
+    out->append("  %s of this went into submitting queued launches\n",
+                TotalTime(to_double(total.submit_ns)).text);
+  }
+  write_entry_items(input, "failed:", &CallTotals::failed, out);
+  write_entry_items(input, "found work in progress:", &CallTotals::not_ready, out);
+}
+
+bool moves_memory(const EntryLine& line) noexcept {
+  const CallTotals& totals = *line.totals;
+  return totals.amount + totals.pageable + totals.locked + totals.unknown > 0;
+}
+
+void write_copy_row(std::uint64_t calls, const CallTotals& sum, const char* name,
+                    TextBuffer* out) noexcept {
+  const double bytes = to_double(sum.amount);
+  out->append("  %12s %12s %10s %11s %11s %11s  %s", Grouped(calls).text, Bytes(bytes).text,
+              Bytes(calls > 0 ? bytes / to_double(calls) : 0).text, Grouped(sum.pageable).text,
+              Grouped(sum.locked).text, Grouped(sum.unknown).text, name);
+  out->end_line(kReportWidth);
+}
+
+// In the order of the table above.
+void write_copies(const ReportInput& input, TextBuffer* out) noexcept {
+  CallTotals rest;
+  CallTotals total;
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < input.entry_count; ++i) {
+    const EntryLine& line = input.entries[i];
+    if (!moves_memory(line)) continue;
+    if (shown == 0) {
+      out->append(
+          "\nCOPIES AND MEMSETS    calls by the host memory that they name\n"
+          "         calls        bytes       each    pageable page-locked     unknown  "
+          "entry\n");
+    }
+    const bool is_shown = shown++ < kMostEntriesShown;
+    for (CallTotals* sum : {&total, is_shown ? nullptr : &rest}) {
+      if (sum == nullptr) continue;
+      sum->calls += line.totals->calls;
+      sum->amount += line.totals->amount;
+      sum->pageable += line.totals->pageable;
+      sum->locked += line.totals->locked;
+      sum->unknown += line.totals->unknown;
+    }
+    if (is_shown) {
+      write_copy_row(line.totals->calls, *line.totals, runtime::row(line.entry).symbol, out);
+    }
+  }
+  if (shown == 0) return;
+  if (rest.calls > 0) write_copy_row(rest.calls, rest, "the other entries", out);
+  write_copy_row(total.calls, total, "total", out);
+}
+
+void write_place(const SiteLine& line, TextBuffer* out) noexcept {
+  char remark[96] = "";
+  if (line.bytes > 0) {
+    std::snprintf(remark, sizeof remark, " (%s each%s)",
+                  Bytes(to_double(line.bytes) / to_double(line.calls)).text,
+                  line.pageable_calls > 0 ? ", pageable" : "");
+  }
+  const char* through = line.through[0] != '\0' ? " through " : "";
+  char place[kPlaceBytes + 192];
+  std::snprintf(place, sizeof place, "%s%s%s%s", line.place, through, line.through, remark);
+  out->append_behind(place, 8, kReportWidth);
+}
+
+void write_site_row(const SiteLine& line, double whole_ns, TextBuffer* out) noexcept {
+  const double total_ns = to_double(line.total_ns);
+  out->append("  %5.1f %11s %11s %7s  %-21s  ", percent(total_ns, whole_ns),
+              TotalTime(total_ns).text, Grouped(line.calls).text,
+              CallTime(to_double(line.max_ns)).text, runtime::row(line.entry).symbol);
+  write_place(line, out);
+}
+
+void write_site_sum(const char* name, const Sum& sum, double whole_ns, TextBuffer* out) noexcept {
+  const double total_ns = to_double(sum.total_ns);
+  out->append("  %5.1f %11s %11s %7s  %s\n", percent(total_ns, whole_ns), TotalTime(total_ns).text,
+              Grouped(sum.calls).text, "", name);
+}
+
+void write_sites(const ReportInput& input, TextBuffer* out) noexcept {
+  if (input.sites == nullptr) return;
+  const std::size_t shown = std::min(input.site_count, kMostSitesShown);
+  out->append(
+      "\nWHERE    calls over their threshold by total time, %zu of %zu places; stacks by %s\n",
+      shown, input.site_count, input.walk);
+  std::sort(input.sites, input.sites + input.site_count, [](const SiteLine& a, const SiteLine& b) {
+    if (a.total_ns != b.total_ns) return a.total_ns > b.total_ns;
+    return a.entry != b.entry ? a.entry < b.entry : std::strcmp(a.place, b.place) < 0;
+  });
+  if (input.site_count > 0) {
+    out->append("  time%%       total       calls     max  entry                  place\n");
+  }
+  const double whole_ns = observed_ns(input);
+  Sum rest;
+  Sum total;
+  for (std::size_t i = 0; i < input.site_count; ++i) {
+    const SiteLine& line = input.sites[i];
+    for (Sum* sum : {&total, i < shown ? nullptr : &rest}) {
+      if (sum == nullptr) continue;
+      sum->calls += line.calls;
+      sum->total_ns += line.total_ns;
+    }
+    if (i < shown) write_site_row(line, whole_ns, out);
+  }
+  if (rest.calls > 0) write_site_sum("the other places", rest, whole_ns, out);
+  if (input.site_count > 0) write_site_sum("total", total, whole_ns, out);
+  if (input.dropped_sites > 0) {
+    out->append("  %s calls from further places were dropped: the table is full\n",
+                Grouped(input.dropped_sites).text);
+  }
 }
 
 void write_unknown(const ReportInput& input, TextBuffer* out) noexcept {
@@ -215,21 +425,25 @@ void write_unknown(const ReportInput& input, TextBuffer* out) noexcept {
 
 }  // namespace
 
-bool observes_device(const runtime::EntryRow& row) noexcept {
-  switch (row.entry_class) {
-    case runtime::EntryClass::kStreamOrdered:
-    case runtime::EntryClass::kObserveAll:
-    case runtime::EntryClass::kNullStreamSync:
-    case runtime::EntryClass::kEventObserve:
-      return true;
-    default:
-      return false;
-  }
+double estimate_own_ns(const ReportInput& input) noexcept {
+  std::uint64_t calls =
+      launches(input, LaunchKind::kQueued).calls + launches(input, LaunchKind::kDirect).calls;
+  for (std::size_t i = 0; i < input.entry_count; ++i) calls += input.entries[i].totals->calls;
+  const std::uint64_t each_ns = input.own_cost->quantile_ns(0.5) + input.clock_pair_ns;
+  return to_double(calls * each_ns);
 }
 
-bool launches_kernel(const runtime::EntryRow& row) noexcept {
-  return row.entry_class == runtime::EntryClass::kLaunch ||
-         row.entry_class == runtime::EntryClass::kLaunchDirect;
+Saving estimate_saving(const ReportInput& input) noexcept {
+  const CallTotals& one_by_one = launches(input, LaunchKind::kOneByOne);
+  const CallTotals& direct = launches(input, LaunchKind::kDirect);
+  const CallTotals& replayed = launches(input, LaunchKind::kReplayed);
+  // The same launches at their first sight are the better price than launches of another sort.
+  const CallTotals& priced = one_by_one.calls > 0 ? one_by_one : direct;
+  if (priced.calls == 0) return {false, 0, 0};
+  const double price_ns = to_double(priced.quantile_ns(0.5));
+  const double spent_ns =
+      to_double(replayed.total_ns + launches(input, LaunchKind::kQueued).total_ns);
+  return {true, price_ns, price_ns * to_double(replayed.amount) - spent_ns};
 }
 
 void write_report(const ReportInput& input, TextBuffer* out) noexcept {
@@ -237,6 +451,8 @@ void write_report(const ReportInput& input, TextBuffer* out) noexcept {
   write_launches(input, out);
   write_flushes(*input.counters, out);
   write_entries(input, out);
+  write_copies(input, out);
+  write_sites(input, out);
   write_unknown(input, out);
   if (input.lost_calls > 0) {
     out->append("\n%s calls were not counted: out of memory\n", Grouped(input.lost_calls).text);

@@ -46,6 +46,15 @@ void TextBuffer::append_item(const char* item, std::size_t indent, std::size_t w
   *is_first = false;
 }
 
+void TextBuffer::append_behind(const char* text, std::size_t indent, std::size_t width) noexcept {
+  if (column() + std::strlen(text) > width) {
+    while (size_ > 0 && memory_[size_ - 1] == ' ') --size_;
+    append("\n%*s", static_cast<int>(indent), "");
+  }
+  append("%s", text);
+  end_line(width);
+}
+
 void TextBuffer::end_line(std::size_t width) noexcept {
   const std::size_t length = column();
   if (length > width) size_ -= length - width;
@@ -84,6 +93,15 @@ CallTime::CallTime(double ns) noexcept {
   }
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   std::snprintf(text, sizeof text, "%.*f %s", decimals, value, unit);
+}
+
+Bytes::Bytes(double bytes) noexcept {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < sizeof kUnits / sizeof *kUnits; ++unit) bytes /= 1024;
+  const bool is_whole = unit == 0 && bytes == static_cast<double>(static_cast<int>(bytes));
+  const int decimals = is_whole ? 0 : bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0;
+  std::snprintf(text, sizeof text, "%.*f %s", decimals, bytes, kUnits[unit]);
 }
 
 }  // namespace profiler

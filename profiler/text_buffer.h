@@ -17,6 +17,10 @@ class TextBuffer {
   void append_item(const char* item, std::size_t indent, std::size_t width,
                    bool* is_first) noexcept;
 
+  // Adds `text` and ends the line: behind what is there if it fits into `width`, else on a line of
+  // its own, indented, and cut to `width`.
+  void append_behind(const char* text, std::size_t indent, std::size_t width) noexcept;
+
   // Ends the line, cut to `width` columns if it is longer.
   void end_line(std::size_t width) noexcept;
 
@@ -47,6 +51,12 @@ struct TotalTime {
 };
 struct CallTime {
   explicit CallTime(double ns) noexcept;
+  char text[28];
+};
+
+// Bytes in binary units, three digits: 4 B, 1.50 KiB, 23.4 MiB.
+struct Bytes {
+  explicit Bytes(double bytes) noexcept;
   char text[28];
 };
 

@@ -200,6 +200,7 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
 
 CUresult flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept {
   g_counters.count_direct(reason, 1);
+  ++t_thread.direct_launches;
   if (!anything_queued() || is_mutant(Mutant::kDirectLaunchFlushDropped)) return CUDA_SUCCESS;
   return flush_target(find_stream(stream, per_thread_default), FlushReason::kDirectLaunch);
 }

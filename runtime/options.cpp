@@ -2,11 +2,13 @@
 // The table of settings and its parsers.
 #include "runtime/options.h"
 
+#include <signal.h>
 #include <strings.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string_view>
 
 #include "runtime/log.h"
 
@@ -64,6 +66,85 @@ bool parse_graph_bytes(const char* text, Options* options) noexcept {
   return parse_number(text, 1ull << 40, &options->graph_bytes);
 }
 
+// Digits and a unit; 0 may go without one.
+bool parse_duration(std::string_view text, std::uint64_t* ns) noexcept {
+  struct Unit {
+    std::string_view name;
+    std::uint64_t ns;
+  };
+  constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  std::uint64_t number = 0;
+  std::size_t digits = 0;
+  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
+    if (digits == 9) return false;  // a billion of anything is no threshold
+    number = number * 10 + static_cast<std::uint64_t>(text[digits] - '0');
+  }
+  if (digits == 0) return false;
+  const std::string_view unit = text.substr(digits);
+  if (unit.empty() && number == 0) return *ns = 0, true;
+  for (const Unit& known : kUnits) {
+    if (unit == known.name) return *ns = number * known.ns, true;
+  }
+  return false;
+}
+
+// KIND or KIND:TIME.
+bool parse_site(std::string_view item, std::uint64_t* thresholds_ns) noexcept {
+  const std::size_t colon = item.find(':');
+  const std::string_view kind = item.substr(0, colon);
+  std::uint64_t ns = 0;
+  if (colon != item.npos && !parse_duration(item.substr(colon + 1), &ns)) return false;
+  bool is_known = false;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(CallKind::kCount); ++i) {
+    if (kind != "all" && kind != name(static_cast<CallKind>(i))) continue;
+    thresholds_ns[i] = ns;
+    is_known = true;
+  }
+  return is_known;
+}
+
+bool parse_sites(const char* text, Options* options) noexcept {
+  bool all = false;
+  Options read = *options;
+  if (parse_switch(text, &all)) {
+    if (!all) return true;
+    text = "all";
+  }
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    if (!parse_site(rest.substr(0, comma), read.site_thresholds_ns)) return false;
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  *options = read;
+  options->keeps_sites = true;
+  return true;
+}
+
+bool parse_walk(const char* text, Options* options) noexcept {
+  options->walks_frame_pointers = strcasecmp(text, "frame-pointers") == 0;
+  return options->walks_frame_pointers || *text == '\0' || strcasecmp(text, "auto") == 0;
+}
+
+bool parse_every(const char* text, Options* options) noexcept {
+  return parse_number(text, 86'400, &options->report_every_s);
+}
+
+bool parse_signal(const char* text, Options* options) noexcept {
+  struct Name {
+    const char* text;
+    int number;
+  };
+  constexpr Name kNames[] = {{"", 0},           {"0", 0},         {"USR1", SIGUSR1},
+                             {"USR2", SIGUSR2}, {"HUP", SIGHUP},  {"WINCH", SIGWINCH},
+                             {"URG", SIGURG},   {"ALRM", SIGALRM}};
+  if (strncasecmp(text, "SIG", 3) == 0 && text[3] > '9') text += 3;
+  for (const Name& name : kNames) {
+    if (strcasecmp(text, name.text) == 0) return options->report_signal = name.number, true;
+  }
+  return false;
+}
+
 struct Setting {
   const char* name;
   const char* legal;
@@ -82,11 +163,17 @@ constexpr Setting kSettings[] = {
      [](const char* text, Options* options) noexcept {
        return parse_switch(text, &options->driver_profile);
      }},
+    {"CAJETA_XPU_DRIVER_SITES",
+     "0, 1, or KIND:TIME,... with kinds sync, copy, query, alloc, other, all and times as 50us",
+     parse_sites},
+    {"CAJETA_XPU_SITES_WALK", "auto, frame-pointers", parse_walk},
     {"CAJETA_XPU_REPORT", "a path, or stderr",
      [](const char* text, Options* options) noexcept {
        options->report = *text == '\0' || strcasecmp(text, "stderr") == 0 ? nullptr : text;
        return true;
      }},
+    {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", parse_every},
+    {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", parse_signal},
     {"CAJETA_XPU_LOG_LOOKUPS", "a path, or stderr",
      [](const char* text, Options* options) noexcept {
        options->log_lookups = *text == '\0' ? nullptr : text;
@@ -104,6 +191,7 @@ Options read_options() noexcept {
     warn("%s=%.64s is not understood and is ignored; legal values: %s", setting.name, text,
          setting.legal);
   }
+  options.driver_profile |= options.keeps_sites;
   // The driver's own variable: any non-zero number makes launches synchronous.
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   options.launch_blocking = blocking != nullptr && std::atoi(blocking) != 0;

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "runtime/call_kind.h"
+
 namespace runtime {
 
 enum class DeferMode : std::uint8_t {
@@ -19,10 +21,19 @@ struct Options {
   std::uint64_t deadline_us = 200;
   // Memory that recordings may hold, bytes: about 10 KB a graph node plus our own copies.
   std::uint64_t graph_bytes = 256ull << 20;
-  bool disabled = false;         // CAJETA_XPU_DISABLE=1: loaded, does nothing
-  bool driver_profile = false;   // CAJETA_XPU_DRIVER_PROFILE=1
-  bool launch_blocking = false;  // CUDA_LAUNCH_BLOCKING=1 turns deferral off
-  const char* report = nullptr;  // CAJETA_XPU_REPORT, null: stderr
+  bool disabled = false;        // CAJETA_XPU_DISABLE=1: loaded, does nothing
+  bool driver_profile = false;  // CAJETA_XPU_DRIVER_PROFILE=1
+  // CAJETA_XPU_DRIVER_SITES: from which length on the site of a call is kept, nanoseconds by kind;
+  // kNoSites: never. Any site switches the driver profile on.
+  static constexpr std::uint64_t kNoSites = UINT64_MAX;
+  std::uint64_t site_thresholds_ns[static_cast<std::size_t>(CallKind::kCount)] = {
+      kNoSites, kNoSites, kNoSites, kNoSites, kNoSites};
+  bool keeps_sites = false;
+  bool walks_frame_pointers = false;  // CAJETA_XPU_SITES_WALK=frame-pointers
+  bool launch_blocking = false;       // CUDA_LAUNCH_BLOCKING=1 turns deferral off
+  const char* report = nullptr;       // CAJETA_XPU_REPORT, null: stderr
+  std::uint64_t report_every_s = 0;   // CAJETA_XPU_REPORT_EVERY; 0: only at the end
+  int report_signal = 0;              // CAJETA_XPU_REPORT_SIGNAL; 0: none
   const char* log_lookups =
       nullptr;  // CAJETA_XPU_LOG_LOOKUPS: file that lists every symbol look-up
 };

@@ -23,6 +23,9 @@ struct ThreadState {
   CUstream last_stream = nullptr;
   StreamQueue* last_queue = nullptr;
   std::uint32_t epoch = 0;  // of last_queue; see g_queue_epoch
+  // Counted for the driver profile, which looks at differences.
+  std::uint32_t graph_launches = 0;   // batches that this thread submitted as a graph
+  std::uint32_t direct_launches = 0;  // launches that it did not queue
 };
 
 extern thread_local constinit ThreadState t_thread [[gnu::tls_model("initial-exec")]];

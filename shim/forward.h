@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every wrapper does: submit what the call could observe (the row's rule), call the driver,
-// and time both when the driver profile is on. Hooks reuse the parts. Any thread; keeps errno;
-// takes no lock of its own.
+// What every wrapper does: submit what the call could observe (the row's rule), and call the
+// driver. Hooks reuse the parts. Any thread; keeps errno; takes no lock of its own.
 #pragma once
 
 #include <cerrno>
 #include <string_view>
 #include <type_traits>
 
-#include "profiler/call_stats.h"
-#include "profiler/clock.h"
 #include "runtime/deferral.h"
 #include "runtime/driver.h"
 #include "runtime/flush.h"
 #include "runtime/mutants.h"
+#include "shim/argument.h"
 #include "shim/lifecycle.h"
 
 namespace shim {
@@ -25,14 +23,6 @@ using runtime::Mutant;
 using runtime::row;
 using runtime::Rule;
 using runtime::StreamArgument;
-
-// Entries whose host time the driver profile shows: all that submit queued work, and the event
-// queries.
-constexpr bool is_timed(EntryId id) {
-  const Rule rule = row(id).rule;
-  const bool observes = rule != Rule::kPass && rule != Rule::kLookup && rule != Rule::kLaunch;
-  return observes || row(id).entry_class == EntryClass::kEventObserve;
-}
 
 class ErrnoKeeper {
  public:
@@ -46,16 +36,6 @@ class ErrnoKeeper {
  private:
   int value_;
 };
-
-// One argument by its position, 0-based. Not a std::tuple: 672 wrappers would compile one each.
-template <std::size_t position, typename First, typename... Rest>
-constexpr auto argument(First first, [[maybe_unused]] Rest... rest) noexcept {
-  if constexpr (position == 0) {
-    return first;
-  } else {
-    return argument<position - 1>(rest...);
-  }
-}
 
 // The stream that a call names, null-safe; stream 0 when the entry has no stream argument.
 template <EntryId id, typename... Args>
@@ -172,58 +152,15 @@ template <EntryId id, typename... Args>
   return noted(result);
 }
 
-inline bool is_profiling() noexcept {
-  return profiler::g_profile_enabled.load(std::memory_order_relaxed);
-}
-
-// Times a hook's own body as the entry `id`: construct before, call flushed() when it submitted
-// something.
-class CallTimer {
- public:
-  explicit CallTimer(EntryId id) noexcept : id_(id), enabled_(is_profiling()) {
-    if (enabled_) [[unlikely]]
-      start_ = profiler::now_ticks();
-  }
-  ~CallTimer() {
-    if (!enabled_) [[likely]]
-      return;
-    profiler::CallStats::record(id_, start_, profiler::now_ticks(), flushed_);
-  }
-  CallTimer(const CallTimer&) = delete;
-  CallTimer& operator=(const CallTimer&) = delete;
-  void flushed() noexcept { flushed_ = true; }
-
- private:
-  EntryId id_;
-  bool enabled_;
-  bool flushed_ = false;
-  std::uint64_t start_ = 0;
-};
-
-template <EntryId id, typename... Args>
-[[gnu::noinline]] CUresult forward_timed(Args... args) noexcept {
-  CallTimer timer(id);
-  CUresult submitted = CUDA_SUCCESS;
-  if (row(id).rule != Rule::kPass && runtime::anything_queued()) {
-    timer.flushed();
-    submitted = submit_by_rule<id>(args...);
-  }
-  return combine(submitted, call_driver<id>(args...));
-}
-
 template <EntryId id, typename... Args>
 [[gnu::noinline]] CUresult forward_behind_queue(Args... args) noexcept {
   const CUresult submitted = submit_by_rule<id>(args...);
   return combine(submitted, call_driver<id>(args...));
 }
 
-// The whole of an entry without a hook: rule, driver call, timing.
+// The whole of an entry without a hook: rule and driver call.
 template <EntryId id, typename... Args>
 [[gnu::always_inline]] inline CUresult forward_with_rule(Args... args) noexcept {
-  if constexpr (is_timed(id)) {
-    if (is_profiling()) [[unlikely]]
-      return forward_timed<id>(args...);
-  }
   if constexpr (row(id).rule != Rule::kPass && row(id).rule != Rule::kLookup) {
     if (runtime::anything_queued()) [[unlikely]]
       return forward_behind_queue<id>(args...);

@@ -21,8 +21,6 @@ CUresult create_stream(CUstream* stream, unsigned flags, Args... args) noexcept 
 template <EntryId id>
 CUresult destroy_stream(CUstream stream) noexcept {
   if (is_mutant(Mutant::kStreamEndUnnoticed)) return runtime::slot_of<id>()(stream);
-  CallTimer timer(id);
-  if (runtime::anything_queued()) timer.flushed();
   CUresult submitted = before<id>(stream);
   runtime::ContextState* capture = nullptr;
   {

@@ -11,8 +11,11 @@
 #include <new>
 
 #include "graphs/replayer.h"
+#include "profiler/call_site.h"
 #include "profiler/call_stats.h"
 #include "profiler/exit_report.h"
+#include "profiler/report_triggers.h"
+#include "profiler/timed_sink.h"
 #include "runtime/deferral.h"
 #include "runtime/log.h"
 #include "runtime/real_dlsym.h"
@@ -86,9 +89,16 @@ bool start() noexcept {
     runtime::warn("no fork handler could be registered: staying passive");
     return false;
   }
-  runtime::set_sink(graphs::start_replayer(settings.graph_bytes));
+  runtime::BatchSink* sink = graphs::start_replayer(settings.graph_bytes);
+  runtime::set_sink(settings.driver_profile ? profiler::time_sink(sink) : sink);
   runtime::start(settings);  // false: launches are forwarded, the profile still works
-  if (settings.driver_profile) profiler::enable_profile(settings.report);
+  if (settings.keeps_sites) {
+    profiler::enable_sites(settings.site_thresholds_ns, !settings.walks_frame_pointers);
+  }
+  if (settings.driver_profile) {
+    profiler::enable_profile(settings.report);
+    profiler::start_report_triggers(settings.report_every_s, settings.report_signal);
+  }
   return true;
 }
 
@@ -98,9 +108,13 @@ bool is_owner() noexcept {
   return getpid() == g_owner.load(std::memory_order_relaxed);
 }
 
+bool is_awake(Mode mode) noexcept {
+  return mode == Mode::kActive || mode == Mode::kProfiled;
+}
+
 [[noreturn]] void end_process(int status) noexcept {
   // Inside one of our own calls (a signal handler): the queues may be half changed, so leave them.
-  if (g_mode.load(std::memory_order_acquire) == Mode::kActive && !runtime::in_own_call() &&
+  if (is_awake(g_mode.load(std::memory_order_acquire)) && !runtime::in_own_call() &&
       !is_mutant(Mutant::kUnderscoreExitFlushDropped)) {
     leave_process();
   }
@@ -133,7 +147,7 @@ bool wake(EntryId trigger) noexcept {
   if (runtime::in_own_call()) return false;
   Mode mode = Mode::kAsleep;
   if (!g_mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
-    return mode == Mode::kActive;
+    return is_awake(mode);
   }
   const ErrnoKeeper keeper;
   bool started;
@@ -143,14 +157,15 @@ bool wake(EntryId trigger) noexcept {
   }
   // Release pairs with end_process(); wrappers read relaxed and touch only what has its own
   // ordering.
-  g_mode.store(started ? Mode::kActive : Mode::kPassive, std::memory_order_release);
+  const Mode awake = options().driver_profile ? Mode::kProfiled : Mode::kActive;
+  g_mode.store(started ? awake : Mode::kPassive, std::memory_order_release);
   // cuInit's hook registers after the call. Any other first call means that we did not see cuInit.
   if (started && trigger != EntryId::cuInit) register_exit_handler();
   return started;
 }
 
 void leave_process() noexcept {
-  if (g_mode.load(std::memory_order_acquire) != Mode::kActive || !is_owner()) return;
+  if (!is_awake(g_mode.load(std::memory_order_acquire)) || !is_owner()) return;
   if (g_left.exchange(true, std::memory_order_acq_rel)) return;
   const ErrnoKeeper keeper;
   const CUresult result = runtime::flush_at_exit();

@@ -17,16 +17,23 @@ enum class Mode : std::uint8_t {
   kAsleep,    // no hooked call yet
   kStarting,  // one thread is starting it; the others forward meanwhile
   kActive,
-  kPassive,  // for good: disabled, second copy, forked child, exiting
+  kProfiled,  // active, and calls are timed
+  kPassive,   // for good: disabled, second copy, forked child, exiting
 };
 
 // Written by wake(), the fork handler and the exit handler. Relaxed readers: a late view only
 // forwards one call more.
 extern constinit std::atomic<Mode> g_mode [[gnu::visibility("hidden")]];
 
-// True when wrappers do their work on this thread; else they forward.
+// True when wrappers do their work on this thread and nothing more; else see is_profiled() and
+// wake().
 inline bool is_active() noexcept {
   return g_mode.load(std::memory_order_relaxed) == Mode::kActive && !runtime::in_own_call();
+}
+
+// True when wrappers do their work on this thread and time it.
+inline bool is_profiled() noexcept {
+  return g_mode.load(std::memory_order_relaxed) == Mode::kProfiled && !runtime::in_own_call();
 }
 
 // Starts the shim if it has not been started, and says whether `trigger` may now be handled by it.

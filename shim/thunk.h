@@ -2,12 +2,13 @@
 // The one generic wrapper. Thunk<id>::call has the prototype of the entry, deduced from the table;
 // it forwards when the shim is passive, else runs the entry's hook if there is one, else the row's
 // rule. Any thread; never throws. A kPass row without a hook is argument pushes and one indirect
-// jump.
+// jump. With the profile on every call takes the cold way, so that it costs nothing when off.
 #pragma once
 
 #include "shim/door_hooks.h"
 #include "shim/forward.h"
 #include "shim/hooks.h"
+#include "shim/profiled_call.h"
 
 namespace shim {
 
@@ -62,8 +63,13 @@ struct Thunk<id, Result(CUDAAPI*)(Args...)> {
   }
 
   [[gnu::noinline]] static Result call_inactive(Args... args) noexcept {
-    if (wake(id)) return handle(args...);
-    return runtime::slot_of<id>()(args...);
+    if (!is_profiled() && !wake(id)) return runtime::slot_of<id>()(args...);
+    if constexpr (is_timed(id) || is_launch(id)) {
+      if (is_profiled()) {
+        return profile_call<id>([](Args... inner) noexcept { return handle(inner...); }, args...);
+      }
+    }
+    return handle(args...);
   }
 };
 

@@ -4,12 +4,11 @@ run with the preload library beside its bare one, with the library's own count o
 
 import fcntl
 import os
-import re
 import subprocess
 import sys
 import tempfile
 
-from compare import LONG_DEADLINE_US, differences, oracle_differences
+from compare import LONG_DEADLINE_US, Report, differences, oracle_differences
 
 SKIPPED = 77  # as meson understands it
 
@@ -44,27 +43,13 @@ def python_with(folder, name, version, *pip_arguments):
         return python
 
 
-class Launches:
-    """What the library's report says: launches in all, queued, and replayed in graphs."""
-
-    def __init__(self, report):
-        self.total = self._number(r"^  total +(\d[\d,]*)", report)
-        self.queued = self._number(r"^  (\d[\d,]*) of them were queued", report)
-        self.replayed = self._number(r"^  replayed in graphs +(\d[\d,]*)", report)
-
-    @staticmethod
-    def _number(pattern, report):
-        found = re.search(pattern, report, re.MULTILINE)
-        return int(found.group(1).replace(",", "")) if found else 0
-
-
 def tail_of(run):
     return run.stderr.decode(errors="replace")[-2000:]
 
 
 class Trial:
     """One program under one order, bare and then shimmed. Afterwards `found` has what is wrong, one
-    line each, `bare` and `shimmed` the runs, `launches` the library's count."""
+    line each, `bare` and `shimmed` the runs, `launches` the library's report."""
 
     def __init__(self, runner, command, order, oracle=None):
         self.runner, self.command, self.order, self.oracle = runner, command, order, oracle
@@ -76,7 +61,7 @@ class Trial:
         return os.path.join(self._folder.name, name) if self.oracle else None
 
     def _run_shimmed(self, settings):
-        path = os.path.join(self._folder.name, "report")
+        path = os.path.join(self._folder.name, "report.json")
         extra = {
             "CAJETA_XPU_DEFER_DEADLINE_US": str(LONG_DEADLINE_US),  # no submission by time
             "CAJETA_XPU_DRIVER_PROFILE": "1",
@@ -87,11 +72,7 @@ class Trial:
         self.shimmed = self.runner.run(
             self.command, shimmed=True, order=self.order, extra=extra, trace=trace
         )
-        try:
-            with open(path, encoding="utf-8") as file:
-                self.launches = Launches(file.read())
-        except OSError:
-            self.launches = Launches("")
+        self.launches = Report(path)
 
     def compare(self, log, settings=None):
         """Runs it shimmed. Every launch must have come by the library; whether some must be replayed

@@ -26,6 +26,30 @@ class Run:
         self.counters, self.log = counters, log
 
 
+class Report:
+    """What the library's exit report at `path`, which ends in .json, says of launches. Of a report
+    that was not written all counts are 0 and `exists` is false."""
+
+    def __init__(self, path):
+        try:
+            with open(path, encoding="utf-8") as file:
+                launches = json.load(file)["launches"]
+        except FileNotFoundError:
+            launches = {}
+        self.exists = bool(launches)
+        self.total = launches.get("total", 0)
+        self.queued = launches.get("queued", 0)
+        self.replayed = launches.get("replayed", 0)
+        self.graph_launches = launches.get("graphs", {}).get("launched", 0)
+        self._reasons = {
+            line["reason"]: line["launches"] for line in launches.get("one_by_one_reasons", [])
+        }
+
+    def count(self, reason):
+        """Launches that went one by one for this reason."""
+        return self._reasons.get(reason, 0)
+
+
 class Runner:
     """Starts programs on softgpu, bare or shimmed."""
 

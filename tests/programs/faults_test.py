@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
-from compare import LONG_DEADLINE_US, Runner, differences, log_key  # noqa: E402
+from compare import LONG_DEADLINE_US, Report, Runner, differences, log_key  # noqa: E402
 
 ORDER = "late"  # nothing runs before it must: a submission that is missing shows
 # For named cases: one and two streams with graphs, changing values, code that is reloaded.
@@ -116,22 +116,6 @@ NAMED = [
 ]
 
 
-class Report:
-    """What the library's exit report says of its launches."""
-
-    def __init__(self, text):
-        self.text = " ".join(text.split())
-        found = re.search(r"replayed in graphs ([\d,]+)", self.text)
-        self.replayed = int(found.group(1).replace(",", "")) if found else None
-
-    def count(self, reason):
-        part = re.search(r"one by one: (.*?)(?: FLUSHES| CALLS| by | $|$)", self.text)
-        if part is None:
-            return 0
-        found = re.search(rf"(?:^|\| ?){re.escape(reason)} ([\d,]+)", part.group(1))
-        return int(found.group(1).replace(",", "")) if found else 0
-
-
 class Tester:
     """Runs programs and remembers their bare runs."""
 
@@ -157,7 +141,7 @@ class Tester:
     def shimmed(self, scenario, environment):
         """The run and its report."""
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "report")
+            path = os.path.join(folder, "report.json")
             extra = {
                 "CAJETA_XPU_DEFER_DEADLINE_US": str(LONG_DEADLINE_US),
                 "CAJETA_XPU_DRIVER_PROFILE": "1",
@@ -165,12 +149,7 @@ class Tester:
                 **environment,
             }
             run = self.runner.run(self.command(scenario), True, ORDER, extra)
-            try:
-                with open(path, encoding="utf-8") as file:
-                    text = file.read()
-            except OSError:
-                text = ""
-        return run, Report(text)
+            return run, Report(path)
 
     def runs_on(self, scenario, version):
         """Whether an older driver has all that the program itself calls."""
@@ -194,7 +173,7 @@ class Tester:
         found = differences(
             self.bare(scenario), run, "ordered", "cuGraphExecDestroy" not in str(environment)
         )
-        if report.replayed is None:
+        if not report.exists:
             found.append("no report was written")
         if found and run.stderr:
             found.append("stderr: " + run.stderr.decode(errors="replace").strip()[-300:])
@@ -218,7 +197,7 @@ def check_named(tester, case):
     for scenario in programs:
         differs, report = tester.check(scenario, case.environment)
         found += [f"{scenario}: {line}" for line in differs]
-        replayed += report.replayed or 0
+        replayed += report.replayed
         for reason in counts:
             counts[reason] += report.count(reason)
     found += [f"the reports never say '{reason}'" for reason, count in counts.items() if count == 0]

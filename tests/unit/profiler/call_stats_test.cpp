@@ -15,8 +15,23 @@
 using profiler::bucket_floor;
 using profiler::bucket_of;
 using profiler::CallStats;
-using profiler::EntryTotals;
+using profiler::CallTotals;
+using profiler::LaunchKind;
+using profiler::stat_of;
 using runtime::EntryId;
+
+namespace {
+
+void record(EntryId entry, std::uint64_t ns, bool flushed = false) {
+  profiler::CallFacts facts;
+  facts.flushed = flushed;
+  CallStats::record(stat_of(entry), ns, facts);
+}
+CallTotals totals_of(EntryId entry) {
+  return CallStats::totals(stat_of(entry));
+}
+
+}  // namespace
 
 TEST_CASE("every value lies in its bucket, and a bucket is at most an eighth wide") {
   for (std::uint64_t value = 0; value < (1ull << 41); value = value + value / 37 + 1) {
@@ -39,26 +54,64 @@ TEST_CASE("buckets follow each other without a gap, the last one takes all that 
 
 TEST_CASE("one thread: count, sum, extremes and flushed calls") {
   constexpr EntryId kEntry = EntryId::cuCtxSynchronize;
-  CallStats::record(kEntry, 1000, 1100, true);
-  CallStats::record(kEntry, 2000, 2007, false);
-  CallStats::record(kEntry, 5000, 4990, false);  // two cores' counters: never negative
-  const EntryTotals totals = CallStats::totals(kEntry);
+  record(kEntry, 100, true);
+  record(kEntry, 7);
+  record(kEntry, 0);
+  const CallTotals totals = totals_of(kEntry);
   CHECK(totals.calls == 3);
-  CHECK(totals.total == 107);
-  CHECK(totals.min == 0);
-  CHECK(totals.max == 100);
+  CHECK(totals.total_ns == 107);
+  CHECK(totals.min_ns == 0);
+  CHECK(totals.max_ns == 100);
   CHECK(totals.flushed == 1);
-  CHECK(totals.median() == 7);
-  CHECK(CallStats::totals(EntryId::cuCtxSynchronize_v2).calls == 0);
-  CHECK(CallStats::totals(EntryId::cuCtxSynchronize_v2).median() == 0);
+  CHECK(totals.quantile_ns(0.5) == 7);
+  CHECK(totals_of(EntryId::cuCtxSynchronize_v2).calls == 0);
+  CHECK(totals_of(EntryId::cuCtxSynchronize_v2).quantile_ns(0.5) == 0);
 }
 
-TEST_CASE("the median is the middle of its bucket") {
+TEST_CASE("a quantile is the middle of its bucket, within the extremes") {
   constexpr EntryId kEntry = EntryId::cuMemFree;
-  for (int call = 0; call < 60; ++call) CallStats::record(kEntry, 0, 10'000, false);
-  for (int call = 0; call < 40; ++call) CallStats::record(kEntry, 0, 1'000'000, false);
-  const double median = static_cast<double>(CallStats::totals(kEntry).median());
-  CHECK(median == Approx(10'000).epsilon(0.07));
+  for (int call = 0; call < 60; ++call) record(kEntry, 10'000);
+  for (int call = 0; call < 39; ++call) record(kEntry, 1'000'000);
+  record(kEntry, 5'000'000);
+  const CallTotals totals = totals_of(kEntry);
+  CHECK(static_cast<double>(totals.quantile_ns(0.5)) == Approx(10'000).epsilon(0.07));
+  CHECK(static_cast<double>(totals.quantile_ns(0.99)) == Approx(1'000'000).epsilon(0.07));
+  CHECK(totals.quantile_ns(0) == 10'000);
+  CHECK(static_cast<double>(totals.quantile_ns(1)) == Approx(5'000'000).epsilon(0.07));
+}
+
+TEST_CASE("what a call was is counted beside its time") {
+  const std::size_t stat = stat_of(EntryId::cuMemcpyDtoH_v2);
+  profiler::CallFacts facts;
+  facts.bytes = 4;
+  facts.host = profiler::HostSide::kPageable;
+  facts.submit_ns = 30;
+  CallStats::record(stat, 50, facts);
+  facts.host = profiler::HostSide::kLocked;
+  facts.failed = true;
+  CallStats::record(stat, 50, facts);
+  facts.host = profiler::HostSide::kUnknown;
+  facts.not_ready = true;
+  CallStats::record(stat, 50, facts);
+  const CallTotals totals = CallStats::totals(stat);
+  CHECK(totals.amount == 12);
+  CHECK(totals.pageable == 1);
+  CHECK(totals.locked == 1);
+  CHECK(totals.unknown == 1);
+  CHECK(totals.failed == 2);
+  CHECK(totals.not_ready == 1);
+  CHECK(totals.submit_ns == 90);
+}
+
+TEST_CASE("a batch counts its launches, and its quantiles are prices of one launch") {
+  CallStats::record_batch(LaunchKind::kReplayed, 8000, 80);
+  CallStats::record_batch(LaunchKind::kReplayed, 600, 3);
+  const CallTotals totals = CallStats::totals(stat_of(LaunchKind::kReplayed));
+  CHECK(totals.calls == 2);
+  CHECK(totals.amount == 83);
+  CHECK(totals.total_ns == 8600);
+  CHECK(totals.min_ns == 100);
+  CHECK(totals.max_ns == 200);
 }
 
 TEST_CASE("counts of ended threads survive, and their blocks are used again") {
@@ -70,17 +123,17 @@ TEST_CASE("counts of ended threads survive, and their blocks are used again") {
     for (std::uint64_t number = 1; number <= kThreads; ++number) {
       threads.emplace_back([number] {
         for (std::uint64_t call = 0; call < kCalls; ++call) {
-          CallStats::record(kEntry, 0, number, call % 10 == 0);
+          record(kEntry, number, call % 10 == 0);
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
-  const EntryTotals totals = CallStats::totals(kEntry);
+  const CallTotals totals = totals_of(kEntry);
   CHECK(totals.calls == 3 * kThreads * kCalls);
-  CHECK(totals.total == 3 * kCalls * (1 + 2 + 3 + 4));
-  CHECK(totals.min == 1);
-  CHECK(totals.max == kThreads);
+  CHECK(totals.total_ns == 3 * kCalls * (1 + 2 + 3 + 4));
+  CHECK(totals.min_ns == 1);
+  CHECK(totals.max_ns == kThreads);
   CHECK(totals.flushed == 3 * kThreads * kCalls / 10);
   CHECK(CallStats::lost_calls() == 0);
 }
@@ -89,39 +142,39 @@ TEST_CASE("totals may be read while threads record") {
   constexpr EntryId kEntry = EntryId::cuMemHostUnregister;
   constexpr std::uint64_t kCalls = 20'000;
   std::thread writer([] {
-    for (std::uint64_t call = 0; call < kCalls; ++call) CallStats::record(kEntry, 0, 3, false);
+    for (std::uint64_t call = 0; call < kCalls; ++call) record(kEntry, 3);
   });
   std::uint64_t last = 0;
   while (last < kCalls) {
-    const std::uint64_t calls = CallStats::totals(kEntry).calls;
+    const std::uint64_t calls = totals_of(kEntry).calls;
     REQUIRE(calls >= last);
     last = calls;
   }
   writer.join();
-  CHECK(CallStats::totals(kEntry).calls == kCalls);
+  CHECK(totals_of(kEntry).calls == kCalls);
 }
 
 namespace {
 pthread_key_t g_late_key;
 void record_late(void*) {
-  CallStats::record(EntryId::cuMemHostRegister, 0, 5, false);
+  record(EntryId::cuMemHostRegister, 5);
 }
 }  // namespace
 
 TEST_CASE("a thread's last destructors may still record") {
   REQUIRE(pthread_key_create(&g_late_key, record_late) == 0);
   std::thread([] {
-    CallStats::record(EntryId::cuMemHostRegister, 0, 5, false);
+    record(EntryId::cuMemHostRegister, 5);
     pthread_setspecific(g_late_key, &g_late_key);
   }).join();
-  CHECK(CallStats::totals(EntryId::cuMemHostRegister).calls == 2);
+  CHECK(totals_of(EntryId::cuMemHostRegister).calls == 2);
   pthread_key_delete(g_late_key);
 }
 
 TEST_CASE("recording keeps errno") {
   std::thread([] {
     errno = EPIPE;
-    CallStats::record(EntryId::cuMemHostAlloc, 0, 5, false);
+    record(EntryId::cuMemHostAlloc, 5);
     CHECK(errno == EPIPE);
   }).join();
 }
@@ -132,7 +185,8 @@ TEST_CASE("ticks convert to the nanoseconds of CLOCK_MONOTONIC") {
   const std::uint64_t ticks_before = profiler::now_ticks();
   while (profiler::monotonic_ns() - ns_before < 5'000'000) {
   }
-  const std::uint64_t ticks = profiler::now_ticks() - ticks_before;
+  const std::uint64_t ticks = profiler::now_ticks();
   const auto ns = static_cast<double>(profiler::monotonic_ns() - ns_before);
-  CHECK(static_cast<double>(ticks) * profiler::ns_per_tick() == Approx(ns).epsilon(0.02));
+  CHECK(static_cast<double>(profiler::ns_between(ticks_before, ticks)) == Approx(ns).epsilon(0.02));
+  CHECK(profiler::ns_between(10, 9) == 0);
 }

@@ -39,12 +39,20 @@ TEST_CASE("the rank comes from the launcher and must be a number") {
        {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"}) {
     unsetenv(name);
   }
-  CHECK(std::string(profiler::rank_of_process()) == "0");
+  CHECK(std::string(profiler::rank_of_process().number) == "0");
   setenv("RANK", "7", 1);
-  CHECK(std::string(profiler::rank_of_process()) == "7");
+  CHECK(std::string(profiler::rank_of_process().number) == "7");
   setenv("SLURM_PROCID", "../x", 1);
-  CHECK(std::string(profiler::rank_of_process()) == "7");
+  CHECK(std::string(profiler::rank_of_process().number) == "7");
   setenv("OMPI_COMM_WORLD_RANK", "2", 1);
-  CHECK(std::string(profiler::rank_of_process()) == "2");
+  CHECK(std::string(profiler::rank_of_process().number) == "2");
+  CHECK(std::string(profiler::rank_of_process().source) == "OMPI_COMM_WORLD_RANK");
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"}) unsetenv(name);
+  CHECK(std::string(profiler::rank_of_process().source) == "none");
+}
+
+TEST_CASE("a pattern that ends in .json asks for JSON") {
+  CHECK(profiler::wants_json("report.%p.json"));
+  CHECK_FALSE(profiler::wants_json("report.json.txt"));
+  CHECK_FALSE(profiler::wants_json("json"));
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "profiler/call_stats.h"
+#include "shim/lifecycle.h"
 #include "tests/unit/catch.h"
 #include "tests/unit/rows/world.h"
 
@@ -126,7 +126,7 @@ void check_failing_work(const Row& row) {
 void check_profiled(const Row& row) {
   INFO(row.symbol() << " with the driver profile on");
   World world(kBlockingScene);
-  profiler::g_profile_enabled.store(true);
+  shim::g_mode.store(shim::Mode::kProfiled);
   const Seen seen = world.call(row, world.usual());
   check_forwarded(row, seen);
   check_submitted(row, seen, world.bounds(row, world.usual()));

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "graphs/replayer.h"
-#include "profiler/call_stats.h"
 #include "runtime/deferral.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
@@ -141,7 +140,6 @@ World::~World() {
   is_armed_ = false;
   answers.clear();
   driver.fail("cuLaunchKernel", CUDA_SUCCESS, -1);
-  profiler::g_profile_enabled.store(false);
   driver.current = a;
   runtime::forget_thread_context();
   runtime::g_active_captures.store(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/options.h"
 
+#include <csignal>
 #include <cstdlib>
 
 #include "tests/unit/catch.h"
@@ -51,4 +52,45 @@ TEST_CASE("switches take the usual words") {
     CHECK_FALSE(with("CAJETA_XPU_DISABLE", off).disabled);
   CHECK(with("CUDA_LAUNCH_BLOCKING", "1").launch_blocking);
   CHECK_FALSE(with("CUDA_LAUNCH_BLOCKING", "0").launch_blocking);
+}
+
+TEST_CASE("call sites: a switch, or a threshold by kind; wrong ones keep the default") {
+  using runtime::CallKind;
+  constexpr std::uint64_t kNever = runtime::Options::kNoSites;
+  const auto threshold = [](const runtime::Options& options, CallKind kind) {
+    return options.site_thresholds_ns[static_cast<std::size_t>(kind)];
+  };
+  constexpr const char* kName = "CAJETA_XPU_DRIVER_SITES";
+  const runtime::Options all = with(kName, "1");
+  CHECK(all.keeps_sites);
+  CHECK(all.driver_profile);
+  CHECK(threshold(all, CallKind::kOther) == 0);
+  const runtime::Options some = with(kName, "sync:50us,copy:10ms,query");
+  CHECK(threshold(some, CallKind::kSync) == 50'000);
+  CHECK(threshold(some, CallKind::kCopy) == 10'000'000);
+  CHECK(threshold(some, CallKind::kQuery) == 0);
+  CHECK(threshold(some, CallKind::kAlloc) == kNever);
+  const runtime::Options most = with(kName, "all:1s,sync:0,copy:7ns");
+  CHECK(threshold(most, CallKind::kAlloc) == 1'000'000'000);
+  CHECK(threshold(most, CallKind::kSync) == 0);
+  CHECK(threshold(most, CallKind::kCopy) == 7);
+  for (const char* off : {"0", "", "off"}) CHECK_FALSE(with(kName, off).keeps_sites);
+  for (const char* wrong : {"2", "sync:50", "sync:", "sync:us", "sync:5us,", ",", "sink:5us",
+                            "sync:1234567890us", "sync:-1us", "sync:5us:6us"}) {
+    CAPTURE(wrong);
+    const runtime::Options options = with(kName, wrong);
+    CHECK_FALSE(options.keeps_sites);
+    CHECK_FALSE(options.driver_profile);
+    CHECK(threshold(options, CallKind::kSync) == kNever);
+  }
+}
+
+TEST_CASE("reports on a timer and on a signal") {
+  CHECK(with("CAJETA_XPU_REPORT_EVERY", "60").report_every_s == 60);
+  CHECK(with("CAJETA_XPU_REPORT_EVERY", "86401").report_every_s == 0);
+  CHECK(with("CAJETA_XPU_REPORT_SIGNAL", "USR2").report_signal == SIGUSR2);
+  CHECK(with("CAJETA_XPU_REPORT_SIGNAL", "sigusr1").report_signal == SIGUSR1);
+  for (const char* wrong : {"KILL", "12", "SIG", "USR3"}) {
+    CHECK(with("CAJETA_XPU_REPORT_SIGNAL", wrong).report_signal == 0);
+  }
 }

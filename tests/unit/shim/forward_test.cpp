@@ -22,10 +22,18 @@ CUresult g_flush_result = CUDA_SUCCESS;
 CUresult g_driver_result = CUDA_SUCCESS;
 std::vector<CUresult> g_failures;  // that deferral was told of
 bool g_may_wake = false;
+struct Recorded {
+  std::size_t stat;
+  std::uint64_t ns;
+  profiler::CallFacts facts;
+};
+std::vector<Recorded> g_recorded;
 
 CUresult note(const char* what, const void* handle, bool per_thread, EntryId why) {
   g_events.push_back({what, handle, per_thread, why});
   errno = EIO;  // a flush may do anything to errno
+  profiler::t_submissions.count += 1;
+  profiler::t_submissions.ns += 7;
   return g_flush_result;
 }
 
@@ -72,12 +80,12 @@ struct Setting {
     runtime::real.cuEventQuery.set(query_event);
     runtime::real.cuCtxSynchronize_v2.set(synchronize);
     g_events.clear();
+    g_recorded.clear();
     g_failures.clear();
     g_flush_result = g_driver_result = CUDA_SUCCESS;
     g_may_wake = false;
     shim::g_mode.store(shim::Mode::kActive);
     runtime::g_nonempty_queues.store(1);
-    profiler::g_profile_enabled.store(false);
   }
 };
 
@@ -116,8 +124,10 @@ bool wake(EntryId) noexcept {
 
 namespace profiler {
 constinit std::atomic<bool> g_profile_enabled{false};
-void CallStats::record(EntryId id, std::uint64_t start, std::uint64_t end, bool flushed) noexcept {
-  g_events.push_back({flushed ? "recorded with flush" : "recorded", nullptr, start > end, id});
+constinit thread_local Submissions t_submissions;
+void CallStats::record(std::size_t stat, std::uint64_t ns, const CallFacts& facts) noexcept {
+  g_recorded.push_back({stat, ns, facts});
+  g_events.push_back({"recorded", nullptr, false, {}});
 }
 }  // namespace profiler
 
@@ -175,7 +185,7 @@ TEST_CASE("What the driver fails is told to deferral, whatever was queued and wh
   runtime::g_nonempty_queues.store(0);
   copy(0x1230);
   shim::Thunk<EntryId::cuDeviceGetName>::call(nullptr, 0, 0);
-  profiler::g_profile_enabled.store(true);
+  shim::g_mode.store(shim::Mode::kProfiled);
   copy(0x1230);
   CHECK(g_failures == std::vector<CUresult>(4, CUDA_ERROR_ILLEGAL_ADDRESS));
   g_driver_result = CUDA_SUCCESS;
@@ -216,20 +226,103 @@ TEST_CASE("The first call wakes the shim and is handled by it", "[shim]") {
 
 TEST_CASE("The profile records calls that observe, and says which flushed", "[shim]") {
   Setting setting;
-  profiler::g_profile_enabled.store(true);
+  shim::g_mode.store(shim::Mode::kProfiled);
   copy(1);
-  CHECK(happened() == Names{"stream", "driver", "recorded with flush"});
+  CHECK(happened() == Names{"stream", "driver", "recorded"});
+  CHECK(g_recorded[0].stat == profiler::stat_of(EntryId::cuMemcpyHtoDAsync_v2));
+  CHECK(g_recorded[0].facts.flushed);
+  CHECK(g_recorded[0].facts.submit_ns == 7);
   runtime::g_nonempty_queues.store(0);
   g_events.clear();
   copy(1);
   CHECK(happened() == Names{"driver", "recorded"});
-  g_events.clear();
-  shim::forward_with_rule<EntryId::cuEventQuery>(nullptr);
-  CHECK(happened() == Names{"driver", "recorded"});
-  CHECK_FALSE(g_events[1].per_thread);  // start <= end
+  CHECK_FALSE(g_recorded[1].facts.flushed);
+  CHECK(g_recorded[1].facts.submit_ns == 0);
   g_events.clear();
   shim::Thunk<EntryId::cuDeviceGetName>::call(nullptr, 0, 0);
   CHECK(happened() == Names{"driver"});
+  g_events.clear();
+  runtime::ReentryGuard inside;
+  copy(1);
+  CHECK(happened() == Names{"driver"});
+}
+
+TEST_CASE("A failure is told from work in progress", "[shim]") {
+  Setting setting;
+  shim::g_mode.store(shim::Mode::kProfiled);
+  g_driver_result = CUDA_ERROR_NOT_READY;
+  shim::Thunk<EntryId::cuEventQuery>::call(nullptr);
+  CHECK(g_recorded[0].facts.not_ready);
+  CHECK_FALSE(g_recorded[0].facts.failed);
+  g_driver_result = CUDA_ERROR_INVALID_VALUE;
+  shim::Thunk<EntryId::cuEventQuery>::call(nullptr);
+  CHECK_FALSE(g_recorded[1].facts.not_ready);
+  CHECK(g_recorded[1].facts.failed);
+}
+
+TEST_CASE("The bytes of copies and memsets come from their arguments", "[shim]") {
+  using shim::facts_of;
+  void* host = nullptr;
+  const void* source = nullptr;
+  const CUdeviceptr device = 0x1000;
+  CUstream stream = nullptr;
+  const size_t bytes = 12;
+  CHECK(facts_of<EntryId::cuMemcpyDtoH_v2>(host, device, bytes).bytes == 12);
+  CHECK(facts_of<EntryId::cuMemcpyHtoDAsync_v2_ptsz>(device, source, bytes, stream).bytes == 12);
+  CHECK(facts_of<EntryId::cuMemcpyDtoD_v2>(device, device, bytes).bytes == 12);
+  CHECK(facts_of<EntryId::cuMemcpyDtoD_v2>(device, device, bytes).host == shim::HostSide::kNone);
+  CHECK(facts_of<EntryId::cuMemcpy>(device, device, bytes).host == shim::HostSide::kUnknown);
+  CHECK(facts_of<EntryId::cuMemsetD16_v2>(device, static_cast<unsigned short>(1), bytes).bytes ==
+        24);
+  CHECK(facts_of<EntryId::cuMemsetD2D32_v2>(device, size_t{512}, 1u, size_t{3}, size_t{5}).bytes ==
+        60);
+  size_t sizes[] = {1, 2, 3};
+  CUdeviceptr* list = nullptr;
+  CUmemcpyAttributes* attributes = nullptr;
+  size_t* indices = nullptr;
+  CHECK(facts_of<EntryId::cuMemcpyBatchAsync_v2>(list, list, static_cast<size_t*>(sizes), size_t{3},
+                                                 attributes, indices, size_t{0}, stream)
+            .bytes == 6);
+  CHECK(facts_of<EntryId::cuCtxSynchronize>().bytes == 0);
+}
+
+TEST_CASE("Structures of copies are read, null pointers included", "[shim]") {
+  CUDA_MEMCPY3D copy{};
+  copy.WidthInBytes = 4, copy.Height = 3, copy.Depth = 2;
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  const CUDA_MEMCPY3D* pointer = &copy;
+  CHECK(shim::facts_of<EntryId::cuMemcpy3D_v2>(pointer).bytes == 24);
+  CHECK(shim::facts_of<EntryId::cuMemcpy3D_v2>(pointer).host == shim::HostSide::kPageable);
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  CHECK(shim::facts_of<EntryId::cuMemcpy3D_v2>(pointer).host == shim::HostSide::kNone);
+  pointer = nullptr;
+  CHECK(shim::facts_of<EntryId::cuMemcpy3D_v2>(pointer).bytes == 0);
+}
+
+TEST_CASE("Page-locked memory is known from the calls that make and free it", "[shim]") {
+  using profiler::host_side_of;
+  using profiler::HostSide;
+  void* memory = reinterpret_cast<void*>(std::uintptr_t{0x10000});
+  shim::follow_host_memory<EntryId::cuMemHostRegister_v2>(memory, size_t{256}, 0u);
+  CHECK(host_side_of(0x10000) == HostSide::kLocked);
+  CHECK(host_side_of(0x100ff) == HostSide::kLocked);
+  CHECK(host_side_of(0x10100) == HostSide::kPageable);
+  void* made = reinterpret_cast<void*>(std::uintptr_t{0x8000});
+  shim::follow_host_memory<EntryId::cuMemHostAlloc>(&made, size_t{16}, 0u);
+  CUdeviceptr managed = 0x20000;
+  shim::follow_host_memory<EntryId::cuMemAllocManaged>(&managed, size_t{16}, 0u);
+  CHECK(host_side_of(0x800f) == HostSide::kLocked);
+  CHECK(host_side_of(0x7fff) == HostSide::kPageable);
+  CHECK(host_side_of(0x20000) == HostSide::kLocked);
+  shim::follow_host_memory<EntryId::cuMemHostUnregister>(memory);
+  shim::follow_host_memory<EntryId::cuMemFree_v2>(managed);
+  shim::follow_host_memory<EntryId::cuMemFree_v2>(CUdeviceptr{0x8008});  // not the start of a range
+  CHECK(host_side_of(0x10000) == HostSide::kPageable);
+  CHECK(host_side_of(0x20000) == HostSide::kPageable);
+  CHECK(host_side_of(0x8000) == HostSide::kLocked);
+  shim::follow_host_memory<EntryId::cuMemFreeHost>(made);
+  CHECK(host_side_of(0x8000) == HostSide::kPageable);
 }
 
 TEST_CASE("The stream argument is found in every form, null pointers included", "[shim]") {
