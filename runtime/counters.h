@@ -56,6 +56,18 @@ enum class FlushReason : std::uint8_t {
 };
 const char* name(FlushReason reason) noexcept;
 
+// The same for the launches of one stream, from when the process first queues on. Guarded by the
+// lock of the stream's queue.
+struct StreamCounts {
+  std::uint64_t queued;  // without those still pending
+  std::uint64_t replayed;
+  std::uint64_t direct;
+  std::uint64_t graphs_built;
+  std::uint64_t graph_launches;
+  std::uint64_t patches;
+  std::uint64_t flushes;
+};
+
 struct CounterSnapshot {
   std::uint64_t queued;    // DEFER_QUEUED
   std::uint64_t replayed;  // DEFER_REPLAYED

@@ -38,14 +38,31 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
 }  // namespace
 
 constinit std::atomic<std::uint32_t> Deadline::state_{Deadline::kNoThread};
+constinit std::atomic<std::uint32_t> Deadline::hold_{Deadline::kNoHold};
 
 void Deadline::configure(std::uint64_t deadline_us) noexcept {
   g_period_ns = deadline_us * 500;
+  hold_.store(kNoHold);
   state_.store(kNoThread);
+}
+
+bool Deadline::is_held() noexcept {
+  const std::uint32_t hold = hold_.load();
+  if (hold == kNoHold) [[likely]]
+    return false;
+  if (hold == kLocking) return true;
+  CUprocessState state = CU_PROCESS_STATE_RUNNING;
+  const bool is_told = real.cuCheckpointProcessGetState(getpid(), &state) == CUDA_SUCCESS;
+  if (is_told && (state == CU_PROCESS_STATE_LOCKED || state == CU_PROCESS_STATE_CHECKPOINTED))
+    return true;
+  std::uint32_t locked = kLocked;
+  hold_.compare_exchange_strong(locked, kNoHold);
+  return false;
 }
 
 // Sends on the queues that were already waiting at the scan before. True when any queue waits.
 bool Deadline::scan() noexcept {
+  if (is_held()) return true;
   bool any = false;
   for_each_queue(nullptr, [&](StreamQueue& queue) {
     std::uint32_t ticket = queue.waiting_ticket();

@@ -29,6 +29,13 @@ class Deadline {
   // Tells the thread to end and waits for it: before the library lets go of the driver (exit), and
   // in tests.
   static void stop() noexcept;
+  // Around a lock of this process for a checkpoint (cuCheckpointProcessLock): driver calls would
+  // block, with the lock of a queue in hand. Nothing is sent on from the first until the lock was
+  // refused or the driver says that the process runs again, whoever unlocked it.
+  static void process_is_being_locked() noexcept { hold_.store(kLocking); }
+  static void process_was_locked(bool is_locked) noexcept {
+    hold_.store(is_locked ? kLocked : kNoHold);
+  }
   // In a forked child there is no thread.
   static void forget() noexcept;
 
@@ -38,7 +45,10 @@ class Deadline {
   static void* run(void*) noexcept;
   static bool scan() noexcept;
   static void sleep_until_woken() noexcept;
+  enum Hold : std::uint32_t { kNoHold, kLocking, kLocked };
+  static bool is_held() noexcept;
   static constinit std::atomic<std::uint32_t> state_;
+  static constinit std::atomic<std::uint32_t> hold_;
 };
 
 }  // namespace runtime

@@ -19,6 +19,7 @@ enum class State : std::uint8_t { kOff, kQueueing, kStopped };
 // Relaxed readers: a thread with a late view queues one launch more, which the flush of
 // stop_queueing() or the next submission point sends on.
 constinit std::atomic<State> g_state{State::kOff};
+constinit std::atomic<bool> g_may_queue{false};  // a stream that asks for it may queue
 
 // On behalf of no call that could report it: a failure waits for the context's next submission
 // point. Lock held.
@@ -46,10 +47,29 @@ void close_all_unreported(const ContextState* context, FlushReason reason) noexc
 }  // namespace
 
 bool start(const Options& options) noexcept {
-  if (options.defer != DeferMode::kAll || options.launch_blocking) return false;
-  Deadline::configure(options.deadline_us);
-  g_state.store(State::kQueueing, std::memory_order_relaxed);
-  return true;
+  bool may_queue = options.defer != DeferMode::kNever && !options.launch_blocking;
+  bool by_default = may_queue && options.defer == DeferMode::kAll;
+  if (may_queue) Deadline::configure(options.deadline_us);
+  set_default_deferral(by_default);
+  g_state.store(by_default ? State::kQueueing : State::kOff, std::memory_order_relaxed);
+  g_may_queue.store(may_queue);
+  return by_default;
+}
+
+CUresult set_deferred(CUstream stream, bool deferred) noexcept {
+  CUresult submitted = deferred ? CUDA_SUCCESS : submit_stream(stream);
+  StreamQueue* queue = find_or_make_stream(stream, false).queue;
+  if (queue == nullptr) return submitted;
+  {
+    QueueGuard guard(queue->lock());
+    FirstError error{submitted};
+    if (!deferred) error.note(queue->close(FlushReason::kApi));
+    submitted = error.value;
+    queue->set_deferred(deferred);
+  }
+  State off = State::kOff;
+  if (deferred && g_may_queue.load()) g_state.compare_exchange_strong(off, State::kQueueing);
+  return submitted;
 }
 
 bool is_queueing() noexcept {
@@ -62,6 +82,7 @@ DirectReason queueing_stopped_reason() noexcept {
 }
 
 void stop_queueing(const char* why) noexcept {
+  g_may_queue.store(false);
   if (g_state.exchange(State::kStopped) == State::kQueueing) {
     warn("queueing stops for this process: %s", why);
   }
@@ -70,6 +91,7 @@ void stop_queueing(const char* why) noexcept {
 }
 
 void forked_child() noexcept {
+  g_may_queue.store(false);
   g_state.store(State::kStopped, std::memory_order_relaxed);
   g_nonempty_queues.store(0, std::memory_order_relaxed);
   forget_remembered_queues();
@@ -82,6 +104,7 @@ CUresult flush_at_exit() noexcept {
   Deadline::stop();
   // Launches of threads that still run go directly from here on; what they queued meanwhile goes
   // now.
+  g_may_queue.store(false);
   State queueing = State::kQueueing;
   g_state.compare_exchange_strong(queueing, State::kStopped);
   forget_remembered_queues();

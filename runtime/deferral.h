@@ -9,12 +9,16 @@
 
 namespace runtime {
 
-// Reads the settings into place; set_sink() comes first. Once. False: deferral stays off
-// (settings).
+// Reads the settings into place; set_sink() comes first. Once. False: no stream queues unless it
+// asks for it, or none at all (settings).
 bool start(const Options& options) noexcept;
 // False: every launch goes directly.
 bool is_queueing() noexcept;
 DirectReason queueing_stopped_reason() noexcept;
+// Switches the queueing of one stream. Off: what is queued is submitted first, and its failure
+// returned. Accepted and without effect where nothing may be queued: by the settings, in a forked
+// child, on a per-thread default stream.
+CUresult set_deferred(CUstream stream, bool deferred) noexcept;
 // Submits everything and queues nothing more in this process; warns once with `why`.
 void stop_queueing(const char* why) noexcept;
 // In the child after fork: CUDA is gone, drop what was queued (the parent still has it) and forward

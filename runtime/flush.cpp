@@ -185,6 +185,14 @@ CUresult flush_context(CUcontext context, EntryId why) noexcept {
   return with_deferred_error(flush_queues(state, state, why), state);
 }
 
+CUresult submit_stream(CUstream stream) noexcept {
+  if (!anything_queued()) return CUDA_SUCCESS;
+  StreamTarget target = find_stream(stream, false);
+  CUresult result = CUDA_SUCCESS;
+  if (target.queue != nullptr) result = flush_queue(*target.queue, FlushReason::kApi);
+  return with_deferred_error(result, target.context);
+}
+
 CUresult flush_all(EntryId why) noexcept {
   if (!anything_queued() || is_mutant(Mutant::kAllFlushDropped)) return CUDA_SUCCESS;
   ContextState* current = current_context();

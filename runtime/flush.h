@@ -29,6 +29,8 @@ CUresult flush_stream(CUstream stream, bool per_thread_default, EntryId why) noe
 CUresult flush_legacy(EntryId why) noexcept;
 // Every queue of `context` (null: of the current context).
 CUresult flush_context(CUcontext context, EntryId why) noexcept;
+// The queue of this stream, because the program asked for it through our own API.
+CUresult submit_stream(CUstream stream) noexcept;
 // Every queue of every context.
 CUresult flush_all(EntryId why) noexcept;
 

@@ -98,6 +98,7 @@ CUresult launch_and_note(StreamQueue& queue, const Launch& launch,
                           launch.kernel_params, nullptr));
   }
   g_counters.count_direct(DirectReason::kFirstLaunch, 1);
+  ++queue.counts.direct;
   if (error.value != CUDA_SUCCESS) return error.value;
   info.loaded.store(true, std::memory_order_relaxed);
   if (queue.append(launch, info) == StreamQueue::Append::kQueued) queue.note_submitted();
@@ -165,6 +166,8 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   StreamTarget target = find_or_make_stream(launch.stream, per_thread_default);
   if (target.is_per_thread) return refuse(DirectReason::kPerThreadStream);
   if (target.queue == nullptr || target.context != current) return refuse(DirectReason::kStream);
+  // Nothing is learned of functions, and no code loaded ahead, for a stream that never asked.
+  if (!target.queue->is_deferred()) return refuse(DirectReason::kNotDeferred);
   if (current->captures.load(std::memory_order_relaxed) != 0) return refuse(DirectReason::kCapture);
   if (current->is_suspect.load(std::memory_order_relaxed)) return refuse(DirectReason::kFault);
   if (launch.function == nullptr) return refuse(DirectReason::kLimits);
@@ -201,8 +204,14 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
 CUresult flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept {
   g_counters.count_direct(reason, 1);
   ++t_thread.direct_launches;
+  if (!is_queueing() && !anything_queued()) return CUDA_SUCCESS;
+  StreamTarget target = find_stream(stream, per_thread_default);
+  if (target.queue != nullptr) {
+    QueueGuard guard(target.queue->lock());
+    ++target.queue->counts.direct;
+  }
   if (!anything_queued() || is_mutant(Mutant::kDirectLaunchFlushDropped)) return CUDA_SUCCESS;
-  return flush_target(find_stream(stream, per_thread_default), FlushReason::kDirectLaunch);
+  return flush_target(target, FlushReason::kDirectLaunch);
 }
 
 }  // namespace runtime

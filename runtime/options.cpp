@@ -145,36 +145,46 @@ bool parse_signal(const char* text, Options* options) noexcept {
   return false;
 }
 
-struct Setting {
-  const char* name;
-  const char* legal;
-  bool (*parse)(const char* text, Options* options) noexcept;
-};
-
 constexpr Setting kSettings[] = {
-    {"CAJETA_XPU_DEFER", "all (or 1), 0 (or off, none)", parse_defer},
-    {"CAJETA_XPU_DEFER_DEADLINE_US", "1 to 3600000000 microseconds", parse_deadline},
-    {"CAJETA_XPU_GRAPH_BYTES", "0 to 1024G bytes, K, M and G allowed", parse_graph_bytes},
-    {"CAJETA_XPU_DISABLE", "0, 1",
+    {"CAJETA_XPU_DEFER", "all (or 1), 0 (or off, none)", "unset",
+     "Which streams queue their launches: all, none, or, unset, those that asked through the API.",
+     parse_defer},
+    {"CAJETA_XPU_DEFER_DEADLINE_US", "1 to 3600000000 microseconds", "200",
+     "How long a queued launch may wait for an observation.", parse_deadline},
+    {"CAJETA_XPU_GRAPH_BYTES", "0 to 1024G bytes, K, M and G allowed", "256M",
+     "Memory that recorded graphs may hold.", parse_graph_bytes},
+    {"CAJETA_XPU_DISABLE", "0, 1", "0", "1: the library is loaded and does nothing.",
      [](const char* text, Options* options) noexcept {
        return parse_switch(text, &options->disabled);
      }},
-    {"CAJETA_XPU_DRIVER_PROFILE", "0, 1",
+    {"CAJETA_XPU_DRIVER_PROFILE", "0, 1", "0",
+     "1: time the driver calls that observe the device and report at exit.",
      [](const char* text, Options* options) noexcept {
        return parse_switch(text, &options->driver_profile);
      }},
     {"CAJETA_XPU_DRIVER_SITES",
      "0, 1, or KIND:TIME,... with kinds sync, copy, query, alloc, other, all and times as 50us",
+     "0",
+     "Keep where calls came from, of each kind those that took at least TIME; switches the profile "
+     "on.",
      parse_sites},
-    {"CAJETA_XPU_SITES_WALK", "auto, frame-pointers", parse_walk},
-    {"CAJETA_XPU_REPORT", "a path, or stderr",
+    {"CAJETA_XPU_SITES_WALK", "auto, frame-pointers", "auto",
+     "How call stacks are walked: by libunwind if it is there, or by frame pointers, which is "
+     "cheaper.",
+     parse_walk},
+    {"CAJETA_XPU_REPORT", "a path, stderr, none", "stderr",
+     "Where the report goes; in a path %p is the process id, %h the host, %r the rank, %e the "
+     "program; a name that ends in .json gets JSON.",
      [](const char* text, Options* options) noexcept {
        options->report = *text == '\0' || strcasecmp(text, "stderr") == 0 ? nullptr : text;
        return true;
      }},
-    {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", parse_every},
-    {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", parse_signal},
-    {"CAJETA_XPU_LOG_LOOKUPS", "a path, or stderr",
+    {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", "0",
+     "Write the report again every so many seconds.", parse_every},
+    {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", "none",
+     "Write the report when this signal arrives.", parse_signal},
+    {"CAJETA_XPU_LOG_LOOKUPS", "a path, or stderr", "unset",
+     "Where to list every look-up of a driver symbol.",
      [](const char* text, Options* options) noexcept {
        options->log_lookups = *text == '\0' ? nullptr : text;
        return true;
@@ -182,6 +192,10 @@ constexpr Setting kSettings[] = {
 };
 
 }  // namespace
+
+std::span<const Setting> settings() noexcept {
+  return kSettings;
+}
 
 Options read_options() noexcept {
   Options options;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "runtime/call_kind.h"
 
@@ -37,6 +38,17 @@ struct Options {
   const char* log_lookups =
       nullptr;  // CAJETA_XPU_LOG_LOOKUPS: file that lists every symbol look-up
 };
+
+// A row of the table: what the library, its command line tool and the manual know of a setting.
+struct Setting {
+  const char* name;
+  const char* legal;
+  const char* by_default;
+  const char* purpose;  // one sentence
+  // False leaves the options as they were.
+  bool (*parse)(const char* text, Options* options) noexcept;
+};
+std::span<const Setting> settings() noexcept;
 
 // Reads the environment. Pure apart from warnings, so tests call it again and again.
 Options read_options() noexcept;

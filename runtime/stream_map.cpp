@@ -22,6 +22,7 @@ struct Entry {
 constinit Mutex g_mutex;  // guards g_table, making and reusing queues
 constinit Array<Entry>* g_table = nullptr;
 constinit std::atomic<StreamQueue*> g_queues{nullptr};
+constinit std::atomic<bool> g_defers_by_default{false};
 
 const CUstream kLegacyHandle = reinterpret_cast<CUstream>(0x1);     // CU_STREAM_LEGACY
 const CUstream kPerThreadHandle = reinterpret_cast<CUstream>(0x2);  // CU_STREAM_PER_THREAD
@@ -66,7 +67,7 @@ StreamQueue* make_queue(CUstream stream, StreamKind kind, ContextState* context)
   StreamQueue* queue = take_object();
   if (queue == nullptr) return nullptr;
   QueueGuard guard(queue->lock());
-  queue->adopt(stream, kind, context);
+  queue->adopt(stream, kind, context, defers_by_default());
   if (context->direct_only) queue->gate(DirectReason::kGreenContext);
   return queue;
 }
@@ -119,6 +120,14 @@ void retire_queue(StreamQueue& queue, FlushReason reason) noexcept {
 }
 
 }  // namespace
+
+bool defers_by_default() noexcept {
+  return g_defers_by_default.load(std::memory_order_relaxed);
+}
+
+void set_default_deferral(bool deferred) noexcept {
+  g_defers_by_default.store(deferred, std::memory_order_relaxed);
+}
 
 StreamQueue* first_queue() noexcept {
   return g_queues.load(std::memory_order_acquire);

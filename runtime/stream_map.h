@@ -28,6 +28,10 @@ void stream_destroyed(CUstream stream) noexcept;
 // Every queue of the context dies: it was destroyed or reset.
 void context_gone(ContextState& context) noexcept;
 
+// Whether a stream queues without having asked for it. Set before the first launch.
+bool defers_by_default() noexcept;
+void set_default_deferral(bool deferred) noexcept;
+
 // All queue objects ever made, newest first; also the retired ones.
 StreamQueue* first_queue() noexcept;
 

@@ -65,7 +65,7 @@ DirectReason StreamQueue::gate_reason() const noexcept {
   // A capture gates every queue of its context. It counts itself before it closes the queues, so a
   // launch that comes later sees it here.
   if (context()->captures.load() != 0) return DirectReason::kCapture;
-  return gate_;
+  return is_deferred() ? gate_ : DirectReason::kNotDeferred;
 }
 
 void StreamQueue::leave_group() noexcept {
@@ -155,6 +155,13 @@ StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo
   return Append::kQueued;
 }
 
+void StreamQueue::count_flush(FlushCause cause) noexcept {
+  cause.count();
+  g_counters.add(g_counters.queued, pending());
+  ++counts.flushes;
+  counts.queued += pending();
+}
+
 // Back to an empty queue.
 void StreamQueue::reset_batch() noexcept {
   cursor_ = submitted_ = 0;
@@ -169,10 +176,7 @@ void StreamQueue::reset_batch() noexcept {
 
 CUresult StreamQueue::close(FlushCause cause) noexcept {
   if (cursor_ == 0) return CUDA_SUCCESS;
-  if (pending() != 0) {
-    cause.count();
-    g_counters.add(g_counters.queued, pending());
-  }
+  if (pending() != 0) count_flush(cause);
   if (is_mutant(Mutant::kStaleArguments)) read_arguments_again(sequence_);
   CUresult result = CUDA_SUCCESS;
   {
@@ -186,8 +190,7 @@ CUresult StreamQueue::close(FlushCause cause) noexcept {
 
 CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noexcept {
   if (pending() == 0) return CUDA_SUCCESS;
-  cause.count();
-  g_counters.add(g_counters.queued, pending());
+  count_flush(cause);
   DriverScope scope(context());
   CUresult result = g_sink->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
   note_submitted();
@@ -195,11 +198,14 @@ CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noex
   return result;
 }
 
-void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context) noexcept {
+void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context,
+                        bool is_deferred) noexcept {
   stream_ = stream;
   kind_.store(kind, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   gate_ = DirectReason::kCount;
+  set_deferred(is_deferred);
+  counts = {};
   is_capture_origin.store(false);
   is_in_use_.store(true, std::memory_order_relaxed);
 }

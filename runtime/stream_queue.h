@@ -73,13 +73,19 @@ class StreamQueue {
   CUresult submit_pending(FlushCause cause, DirectReason reason) noexcept;
 
   // Takes the object for a stream. Lock held; the batch is closed.
-  void adopt(CUstream stream, StreamKind kind, ContextState* context) noexcept;
+  void adopt(CUstream stream, StreamKind kind, ContextState* context, bool is_deferred) noexcept;
   // The stream is gone: recordings die with it. Lock held; the batch is closed.
   void retire() noexcept;
   // Lock held. While a queue has a gate nothing is queued.
   void gate(DirectReason reason) noexcept { gate_ = reason, next_ = end_marker(); }
   bool is_gated() const noexcept { return gate_reason() != DirectReason::kCount; }
   DirectReason gate_reason() const noexcept;  // kCount: no gate
+  // Whether the launches of this stream may be queued at all. Written with the lock held and the
+  // batch closed.
+  bool is_deferred() const noexcept { return is_deferred_.load(std::memory_order_relaxed); }
+  void set_deferred(bool deferred) noexcept {
+    is_deferred_.store(deferred, std::memory_order_relaxed);
+  }
   // The other side of the order group must be flushed before this queue opens.
   bool is_other_side_open() const noexcept;
   void purge(BatchSink::Purge what) noexcept;
@@ -102,9 +108,11 @@ class StreamQueue {
   std::atomic<bool> is_capture_origin{false};  // a capture began on this stream and has not ended
 
   Recordings* recordings = nullptr;  // owned by the sink; lock held
+  StreamCounts counts{};             // lock held
 
  private:
   static LaunchSlot* end_marker() noexcept;
+  void count_flush(FlushCause cause) noexcept;
   bool open_batch(LaunchKey first) noexcept;
   bool enter_group() noexcept;
   void leave_group() noexcept;
@@ -132,6 +140,7 @@ class StreamQueue {
   std::atomic<ContextState*> context_{nullptr};
   std::atomic<bool> is_open_{false};
   std::atomic<bool> is_in_use_{false};
+  std::atomic<bool> is_deferred_{false};
   std::atomic<std::uint32_t> ticket_{0};
   std::atomic<std::uint64_t> opened_at_{0};
   std::uint32_t last_ticket_ = 0;

@@ -105,6 +105,7 @@ struct Hooks {
   static CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) noexcept;
   static CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) noexcept;
   static CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) noexcept;
+  static CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) noexcept;
 
   // hooks_stream.cpp
   static CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned flags) noexcept;

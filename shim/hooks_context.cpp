@@ -2,6 +2,9 @@
 // Calls that make, end or switch contexts. A thread's remembered context and queue are dropped
 // after a switch, unless the driver says that the context is the same; recordings die while the
 // driver can still free them.
+#include <unistd.h>
+
+#include "runtime/deadline.h"
 #include "runtime/deferral.h"
 #include "shim/hooks.h"
 
@@ -153,6 +156,14 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
   runtime::forget_thread_context();
+  return result;
+}
+
+CUresult Hooks::cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) noexcept {
+  if (pid != getpid()) return forward_with_rule<EntryId::cuCheckpointProcessLock>(pid, args);
+  runtime::Deadline::process_is_being_locked();
+  const CUresult result = forward_with_rule<EntryId::cuCheckpointProcessLock>(pid, args);
+  runtime::Deadline::process_was_locked(result == CUDA_SUCCESS);
   return result;
 }
 

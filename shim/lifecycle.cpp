@@ -23,8 +23,9 @@
 #include "shim/door_hooks.h"
 #include "shim/forward.h"
 
-// What a second copy of the library finds first.
-extern "C" [[gnu::visibility("default")]] const char cajeta_xpu_marker[] = "cajeta-xpu";
+// What a second copy of the library finds first, and `cajeta-xpu doctor` reads.
+extern "C" [[gnu::visibility("default")]] const char cajeta_xpu_marker[] =
+    "cajeta-xpu " CAJETA_XPU_VERSION;
 
 namespace shim {
 
@@ -91,7 +92,14 @@ bool start() noexcept {
   }
   runtime::BatchSink* sink = graphs::start_replayer(settings.graph_bytes);
   runtime::set_sink(settings.driver_profile ? profiler::time_sink(sink) : sink);
-  runtime::start(settings);  // false: launches are forwarded, the profile still works
+  runtime::Options deferral = settings;
+  if (!is_in_front()) {
+    if (settings.defer == runtime::DeferMode::kAll) {
+      runtime::warn("loaded too late to queue launches: preload the library, or link it first");
+    }
+    deferral.defer = runtime::DeferMode::kNever;
+  }
+  runtime::start(deferral);  // false: launches are forwarded, the profile still works
   if (settings.keeps_sites) {
     profiler::enable_sites(settings.site_thresholds_ns, !settings.walks_frame_pointers);
   }
@@ -136,6 +144,17 @@ const runtime::Options& options() noexcept {
   if (g_options.compare_exchange_strong(settings, read, std::memory_order_acq_rel)) return *read;
   delete read;
   return *settings;
+}
+
+bool is_in_front() noexcept {
+  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
+  if (real_dlsym == nullptr) return false;
+  const auto is_ours = [real_dlsym](const char* name) noexcept {
+    const void* first = real_dlsym(RTLD_DEFAULT, name);
+    return first != nullptr && runtime::is_own_address(first);
+  };
+  // Behind libc none of its names is ours; one of them may be another interposer's.
+  return is_ours("cuInit") && (is_ours("dlsym") || is_ours("_exit") || is_ours("_Exit"));
 }
 
 bool doors_are_open() noexcept {

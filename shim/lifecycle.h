@@ -44,6 +44,11 @@ bool wake(runtime::EntryId trigger) noexcept;
 // forked child.
 bool doors_are_open() noexcept;
 
+// True when the program's own driver calls come here: preloaded, or linked ahead of libcuda. False
+// when the library was loaded later; nothing is queued then, since the calls that would have to
+// submit it pass us by.
+bool is_in_front() noexcept;
+
 // The settings, read on first use.
 const runtime::Options& options() noexcept;
 

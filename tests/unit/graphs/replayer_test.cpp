@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Record, patch and replay over the fake driver: what is submitted, when, and with which values.
+#include <atomic>
 #include <random>
 #include <thread>
 
+#include "runtime/deadline.h"
 #include "tests/unit/graphs/program.h"
 
 using runtime::DirectReason;
@@ -360,6 +362,46 @@ TEST_CASE("the deadline submits what nobody observes") {
     CHECK(runtime::flush_all(runtime::EntryId::cuMemFree_v2) == CUDA_ERROR_LAUNCH_FAILED);
     CHECK(runtime::flush_all(runtime::EntryId::cuMemFree_v2) == CUDA_SUCCESS);
   }
+}
+
+namespace {
+
+// What the driver says of this process, and how often it was asked.
+std::atomic<CUprocessState> g_process_state{CU_PROCESS_STATE_RUNNING};
+std::atomic<int> g_process_asked{0};
+CUresult CUDAAPI process_state(int, CUprocessState* state) {
+  *state = g_process_state;
+  ++g_process_asked;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+TEST_CASE("the deadline waits while the process is locked for a checkpoint") {
+  Program program(256u << 20, 1000);
+  runtime::real.cuCheckpointProcessGetState.set(&process_state);
+  CUstream stream = program.stream();
+  CUfunction function = program.driver.add_function({8});
+  runtime::Deadline::process_is_being_locked();
+  SECTION("until somebody unlocks it") {
+    g_process_state = CU_PROCESS_STATE_LOCKED;
+    runtime::Deadline::process_was_locked(true);
+    program.launch(stream, function, 1, std::uint64_t{1});
+    for (const CUprocessState state : {CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED}) {
+      g_process_state = state;
+      for (const int asked = g_process_asked; g_process_asked < asked + 4;)
+        std::this_thread::yield();
+    }
+    CHECK(program.driver.log().empty());
+    g_process_state = CU_PROCESS_STATE_RUNNING;
+  }
+  SECTION("which the driver may refuse") {
+    program.launch(stream, function, 1, std::uint64_t{1});
+    runtime::Deadline::process_was_locked(false);
+  }
+  while (program.driver.log().empty()) std::this_thread::yield();
+  program.sync(stream);
+  CHECK(program.driver.log() == program.asked);
 }
 
 namespace {
