@@ -68,6 +68,13 @@ std::string describe(const CallSite& site, std::size_t call) {
 using Group = std::vector<std::uint32_t>;  // a waiting call is one of its own
 using CallSites = std::map<CallSite, std::vector<Group>>;
 
+// Two queries of one object. A stream's goals say nothing: what it waited for in other streams is
+// among them only until it is done.
+bool ask_the_same(const Wait& one, const Wait& other) {
+  if (one.object.starts_with('s')) return one.submitted == other.submitted;
+  return one.goals == other.goals;
+}
+
 CallSites call_sites_of(const Trace& trace) {
   std::set<std::uint64_t> threads;
   for (const Wait& wait : trace.waits) threads.insert(wait.thread);
@@ -79,7 +86,7 @@ CallSites call_sites_of(const Trace& trace) {
     if (!wait.is_query && !wait.is_over) continue;  // the process ended in it
     auto& site = sites[{ranks.at(wait.thread), wait.is_query, wait.entry, wait.object}];
     const bool is_repeated =
-        wait.is_query && !site.empty() && trace.waits[site.back().back()].goals == wait.goals;
+        wait.is_query && !site.empty() && ask_the_same(trace.waits[site.back().back()], wait);
     if (!is_repeated) site.emplace_back();
     site.back().push_back(i);
   }

@@ -153,6 +153,7 @@ class Parser {
     }
     if (!parse_list(take(&line, ' '), &operation.after)) return false;
     operation.text = line;
+    if (operation.has_identity) ++submitted_[operation.stream];
     trace_.events.push_back({Event::Kind::kSubmit, number - 1});
     trace_.operations.push_back(std::move(operation));
     return true;
@@ -204,6 +205,10 @@ class Parser {
     if (!parse_number(take(&line, ' '), &wait.thread)) return false;
     wait.entry = take(&line, ' ');
     wait.object = take(&line, ' ');
+    std::uint64_t stream = 0;
+    if (wait.object.starts_with('s') && parse_stream(wait.object.substr(1), &stream)) {
+      wait.submitted = submitted_[stream];
+    }
     const std::string_view answer = take(&line, ' ');
     if (answer != "yes" && answer != "no") return false;
     wait.is_over = answer == "yes";
@@ -215,6 +220,7 @@ class Parser {
 
   Trace& trace_;
   std::unordered_map<std::uint64_t, std::uint32_t> open_waits_;
+  std::unordered_map<std::uint64_t, std::uint64_t> submitted_;  // by stream
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ struct Wait {
   std::string_view object;    // queries only
   std::uint64_t context = 0;  // not 0: for everything in it
   std::vector<OperationIndex> goals;
+  std::uint64_t submitted = 0;  // queries of streams only: operations of the stream by then
   bool is_query = false;
   bool is_over = false;  // the wait ended, or the query was answered with yes
 };
