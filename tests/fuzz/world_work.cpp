@@ -281,13 +281,18 @@ void Actor::run_exec_set_kernel(const Step& s) {
 }
 
 // The kernel stores at an address that nobody has; from its report on every call repeats the error
-// (a launch that is queued says so later: docs/semantics.md).
+// (a launch that is queued ahead of the report says so later: docs/semantics.md).
 void Actor::run_fault(const Step& s) {
   const CUfunction function = function_of(s[1], kAffine);
-  Arguments arguments(kAffine, 0x10, 0, 0, 63);
-  failed(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments.parameters(), nullptr));
-  arguments.overwrite();
+  const auto launch = [&] {
+    Arguments arguments(kAffine, 0x10, 0, 0, 63);
+    failed(
+        cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments.parameters(), nullptr));
+    arguments.overwrite();
+  };
+  launch();
   failed(cuCtxSynchronize());
+  launch();
   CUdeviceptr memory = 0;
   failed(cuMemAlloc(&memory, 64));
   failed(cuStreamSynchronize(nullptr));
