@@ -72,7 +72,10 @@ bool Deadline::scan() noexcept {
       queue.seen_ticket = ticket;
       return;
     }
-    QueueGuard guard(queue.lock());
+    // Whoever holds it for longer submits what waits, or was interrupted for good by a signal
+    // handler that ends the process and waits for this thread.
+    if (!queue.lock().lock_at_once()) return;
+    const QueueGuard guard(queue.lock(), std::adopt_lock);
     if (queue.waiting_ticket() != ticket) return;
     CUresult result = queue.submit_pending(FlushReason::kDeadline, DirectReason::kDeadline);
     if (is_mutant(Mutant::kDeadlineErrorLost)) return;

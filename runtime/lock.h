@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lock of one stream queue. Uncontended it is one compare-and-swap and one store; a thread that
 // has to wait spins briefly, then yields: the holder may be inside the driver building a graph. Not
-// recursive, not fair.
+// recursive, not fair. Knows its holder: a signal handler that ends the process may have
+// interrupted it.
 #pragma once
 
 #include <sched.h>
 #include <time.h>
 
 #include <atomic>
+#include <mutex>
+
+#include "runtime/reentry.h"
 
 namespace runtime {
 
@@ -17,28 +21,43 @@ class QueueLock {
     if (!try_lock()) [[unlikely]]
       wait();
   }
-  bool try_lock() noexcept { return !locked_.exchange(true, std::memory_order_acquire); }
-  // For the exit paths: a signal handler may have interrupted the holder, which then never lets go.
-  // False: still held after about `milliseconds`.
+  bool try_lock() noexcept {
+    const void* nobody = nullptr;
+    return holder_.compare_exchange_strong(nobody, this_thread(), std::memory_order_acquire,
+                                           std::memory_order_relaxed);
+  }
+  // For those who can come again: false when it is held for longer than an append.
+  bool lock_at_once() noexcept {
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (try_lock()) return true;
+      pause();
+    }
+    return false;
+  }
+  // For the exit paths. False: still held after about `milliseconds`, or by this very thread, which
+  // a signal handler has interrupted for good.
   bool lock_within(int milliseconds) noexcept {
     for (int attempt = 0; attempt < milliseconds * 10; ++attempt) {
       if (try_lock()) return true;
+      if (holder_.load(std::memory_order_relaxed) == this_thread()) return false;
       timespec pause{0, 100'000};
       nanosleep(&pause, nullptr);
     }
     return false;
   }
   // Release pairs with the acquire of the next try_lock().
-  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+  void unlock() noexcept { holder_.store(nullptr, std::memory_order_release); }
 
  private:
+  // About the length of an append (20-50 ns); a flush takes microseconds.
+  static constexpr int kSpins = 64;
+
+  static const void* this_thread() noexcept { return &t_reentry_depth; }
   // Out of line, so that the launch path saves no registers for it.
   [[gnu::noinline, gnu::cold]] void wait() noexcept {
-    // 64 spins: about the length of an append (20-50 ns); a flush takes microseconds, so yield soon
-    // after.
     for (int spin = 0;; ++spin) {
-      if (!locked_.load(std::memory_order_relaxed) && try_lock()) return;
-      if (spin < 64) {
+      if (holder_.load(std::memory_order_relaxed) == nullptr && try_lock()) return;
+      if (spin < kSpins) {
         pause();
       } else {
         sched_yield();
@@ -51,12 +70,13 @@ class QueueLock {
 #endif
   }
 
-  std::atomic<bool> locked_{false};
+  std::atomic<const void*> holder_{nullptr};
 };
 
 class QueueGuard {
  public:
   explicit QueueGuard(QueueLock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  QueueGuard(QueueLock& lock, std::adopt_lock_t) noexcept : lock_(lock) {}
   ~QueueGuard() { lock_.unlock(); }
   QueueGuard(const QueueGuard&) = delete;
   QueueGuard& operator=(const QueueGuard&) = delete;
