@@ -150,7 +150,8 @@ World::~World() {
 
 CUstream World::add_stream(unsigned flags, CUcontext owner) {
   CUstream made = driver.add_stream(flags, owner);
-  runtime::stream_created(made, runtime::context_state(owner), flags);
+  // A shim that is not awake has not seen it.
+  if (shim::is_active()) runtime::stream_created(made, runtime::context_state(owner), flags);
   return made;
 }
 
