@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,10 @@ namespace profiler {
 namespace {
 
 constexpr std::size_t kPathBytes = 256 * 1024;
+
+// A reader of the list waits for another one this often; not for ever, as it may have interrupted
+// it.
+constexpr int kMostTries = 1000;
 
 // Guarded by g_is_busy, but for what g_count publishes.
 Module g_modules[kMaxModules];
@@ -139,6 +144,14 @@ void update() noexcept {
   }
 }
 
+bool take_turn() noexcept {
+  for (int tries = 0; g_is_busy.test_and_set(std::memory_order_acquire); ++tries) {
+    if (tries == kMostTries) return false;
+    sched_yield();
+  }
+  return true;
+}
+
 }  // namespace
 
 const Module* module_at(std::size_t number) noexcept {
@@ -152,9 +165,12 @@ bool is_unloaded(std::size_t number) noexcept {
 void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules,
                   std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) modules[i] = kNoModule;
-  if (g_is_busy.test_and_set(std::memory_order_acquire)) return;
-  update();
-  const std::size_t known = g_count.load(std::memory_order_relaxed);
+  if (take_turn()) {
+    update();
+    g_is_busy.clear(std::memory_order_release);
+  }
+  // What is published stays as it is.
+  const std::size_t known = g_count.load(std::memory_order_acquire);
   for (std::size_t number = 0; number < known; ++number) {
     if (is_unloaded(number)) continue;
     const Module& module = g_modules[number];
@@ -164,7 +180,6 @@ void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules,
       }
     }
   }
-  g_is_busy.clear(std::memory_order_release);
 }
 
 const char* base_name(const char* path) noexcept {

@@ -26,7 +26,8 @@ struct Module {
 };
 
 // Brings the list up to date with the loader's and finds the module of each address; kNoModule for
-// those in none (code made at run time) or when another thread is at it.
+// those in none (code made at run time). A list that another thread is at is waited for, but not
+// for ever.
 void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules,
                   std::size_t count) noexcept;
 

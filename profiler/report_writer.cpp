@@ -145,8 +145,7 @@ void write_saving(const ReportInput& input, double wall_ns, TextBuffer* out) noe
     if (wall_ns <= 0 || launching <= 0) return;
     const bool is_little = launching < kWorthwhile * wall_ns;
     out->append(
-        "  %s: launch calls are %.1f %% of the wall time, which is the most that "
-        "queueing could save\n",
+        "  %s: launch calls are %.1f %% of the wall time, the most that queueing could save\n",
         is_little ? "nothing to gain" : "not queued", percent(launching, wall_ns));
     return;
   }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the include directions of the tree: shim -> graphs, profiler, runtime; graphs -> runtime; profiler -> runtime;
-runtime -> CUDA headers and std; tools/softgpu -> itself and runtime/driver_entries.def. Project files are included from
-the root, in quotes, without "../", and never in a circle. Exits 0 and prints one line, or 1 with one line per fault."""
+runtime -> CUDA headers and std; tools/softgpu -> itself and runtime/driver_entries.def; tools/cli -> itself, the format
+of reports and the settings. Project files are included from the root, in quotes, without "../", and never in a circle.
+Exits 0 and prints one line, or 1 with one line per fault."""
 import argparse
 import pathlib
 import re
@@ -15,21 +16,27 @@ LAYERS = {
     "graphs": (["graphs", "runtime"], []),
     "profiler": (["profiler", "runtime"], []),
     "shim": (["shim", "graphs", "profiler", "runtime"], []),
+    "api": (["api", "shim", "runtime"], []),
+    # For programs, which know nothing of the library's inside.
+    "runtime/include": (["runtime/include"], []),
     "tools/softgpu": (["tools/softgpu"], ["runtime/driver_entries.def"]),
-    "tools/cajeta-xpu": (["tools/cajeta-xpu"], ["profiler/report_format.h"]),
+    # What the format of a report is made of, and the table of settings.
+    "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/json_report.h", "profiler/json_writer.h",
+                                  "profiler/text_buffer.h", "runtime/options.h"]),
     "tests": (None, []),
 }
 # The libraries load into foreign processes: nothing but libc, std, CUDA headers and libunwind's declarations.
-LIBRARY_FOLDERS = ("runtime", "graphs", "profiler", "shim")
+LIBRARY_FOLDERS = ("runtime", "graphs", "profiler", "shim", "api")
 BANNED_IN_LIBRARIES = re.compile(
     r"^(iostream|sstream|fstream|iomanip|regex|locale|exception|stdexcept|spdlog/|fmt/|nlohmann/|CLI/|catch2/|benchmark/"
     r"|zstd|boost/)")
+PUBLIC = "runtime/include/"
 SOURCES = {".h", ".hpp", ".cpp", ".cu", ".def", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
 def sources_of(root):
-    for top in ("runtime", "graphs", "profiler", "shim", "tools", "tests"):
+    for top in ("runtime", "graphs", "profiler", "shim", "api", "tools", "tests"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in SOURCES and path.is_file():
                 yield path.relative_to(root).as_posix()
@@ -73,7 +80,8 @@ def check_quoted(root, name, target):
 def check_angled(root, name, target):
     if (root / target).is_file():
         return f"<{target}> is a file of this project: use quotes"
-    if name.startswith(tuple(folder + "/" for folder in LIBRARY_FOLDERS)) and BANNED_IN_LIBRARIES.match(target):
+    is_library = name.startswith(tuple(folder + "/" for folder in LIBRARY_FOLDERS)) and not name.startswith(PUBLIC)
+    if is_library and BANNED_IN_LIBRARIES.match(target):
         return f"<{target}> has no place in the preload library"
     return None
 

@@ -5,7 +5,8 @@
     make_corpus.py --out DIR --files FILE...
 
 Writes DIR/ptx (every entry of the PTX files as a module of its own), DIR/ptx.dict (their words),
-DIR/fatbin (the images), DIR/settings (one legal value per variable), and lists of them."""
+DIR/fatbin (the images), DIR/report (the JSON reports), DIR/settings (one legal value per variable),
+and lists of them."""
 
 import argparse
 import os
@@ -71,7 +72,7 @@ def write(path, data):
 
 def list_seeds(out):
     """DIR/<target>.seeds, for -seed_inputs: a folder would be written to."""
-    for target in ("ptx", "fatbin", "settings"):
+    for target in ("ptx", "fatbin", "report", "settings"):
         folder = os.path.join(out, target)
         seeds = sorted(os.path.join(folder, name) for name in os.listdir(folder))
         write(os.path.join(out, target + ".seeds"), ",".join(seeds).encode())
@@ -89,14 +90,16 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", required=True)
-    parser.add_argument("--files", nargs="+", help="PTX by its suffix, anything else is an image")
+    parser.add_argument("--files", nargs="+", help="PTX and JSON by their suffixes, anything else is an image")
     options = parser.parse_args()
     options.out = os.path.abspath(options.out)
     shutil.rmtree(options.out, ignore_errors=True)
-    os.makedirs(os.path.join(options.out, "fatbin"))
+    for folder in ("fatbin", "report"):
+        os.makedirs(os.path.join(options.out, folder))
     write_ptx([path for path in options.files if path.endswith(".ptx")], options.out)
     for path in options.files:
-        shutil.copy(path, os.path.join(options.out, "fatbin"))
+        folder = "report" if path.endswith(".json") else "fatbin"
+        shutil.copy(path, os.path.join(options.out, folder))
     write_settings(options.out)
     list_seeds(options.out)
 

@@ -240,8 +240,9 @@ TEST_CASE("a process without deferral shows its calls and no flushes") {
   CHECK(text.find("one by one:  not deferred 5\n") != std::string::npos);
   CHECK(text.find("cuCtxSynchronize\n") != std::string::npos);
   CHECK(text.find("COPIES") == std::string::npos);
-  CHECK(text.find("  nothing to gain: launch calls are 0.0 % of the wall time, which is the most "
-                  "that queueing could save\n") != std::string::npos);
+  CHECK(text.find(
+            "  nothing to gain: launch calls are 0.0 % of the wall time, the most that queueing "
+            "could save\n") != std::string::npos);
   report.input.wall_ns = 100'000;
   CHECK(report.text().find("  not queued: launch calls are 20.0 % of the wall time") !=
         std::string::npos);

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs cajeta-xpu as its users do, on programs under softgpu: every command, its exit codes, its formats, and
+what it says of files and arguments that are no good.
+
+    cli_test.py --tool FILE --softgpu DIR --shim FILE --schema FILE --planted FILE --plain FILE --decode FILE
+                --static FILE
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+WIDTH = 100
+
+
+class Failed(Exception):
+    pass
+
+
+def require(holds, message):
+    if not holds:
+        raise Failed(message)
+
+
+class Tool:
+    """The tool under test, in a folder of its own, with an environment without settings."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith("CAJETA_") and name not in ("LD_PRELOAD", "NO_COLOR")}
+        self.environment["LD_LIBRARY_PATH"] = str(options.softgpu)
+        self.environment["CAJETA_SOFTGPU_ORDER"] = "early"
+
+    def command(self, arguments):
+        arguments = [str(argument) for argument in arguments]
+        if arguments[:1] in (["run"], ["doctor"]):
+            arguments[1:1] = ["--library", str(self.options.shim)]
+        return [str(self.options.tool)] + arguments
+
+    def __call__(self, *arguments, status=0, settings=None):
+        """Stdout and stderr; Failed when the exit status is another one."""
+        run = subprocess.run(self.command(arguments), cwd=self.folder, env={**self.environment, **(settings or {})},
+                             capture_output=True, text=True, timeout=60, check=False)
+        words = " ".join(map(str, arguments))
+        require(run.returncode == status,
+                f"{words}: exit status {run.returncode}, not {status}\n{run.stdout}\n{run.stderr}")
+        return run.stdout, run.stderr
+
+    def refuses(self, *arguments, status=2, names=()):
+        """The one line on stderr, which holds all of `names`."""
+        out, err = self(*arguments, status=status)
+        require(out == "" and err.count("\n") == 1 and err.startswith("cajeta-xpu: "),
+                f"{arguments}: not one line\n{out}\n{err}")
+        require(all(name in err for name in names), f"{arguments}: {err} lacks one of {names}")
+        return err
+
+    def load(self, name):
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+    def record(self, name, *command, options=("--sites",)):
+        self("run", *options, "-o", name, "--", *command)
+        report = self.load(name)
+        validate(report, self.options.schema)
+        return report
+
+
+def validate(report, schema):
+    jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")), cls=jsonschema.Draft202012Validator)
+
+
+def calls_of(report):
+    return {entry["entry"]: entry["calls"] for entry in report["entries"]}
+
+
+def case_run(tool):
+    options = tool.options
+    out, err = tool("run", "-q", "--", "env", settings={"LD_PRELOAD": "libm.so.6"})
+    require(f"LD_PRELOAD=libm.so.6:{options.shim}\n" in out and err == "", f"LD_PRELOAD is not appended: {out}{err}")
+    out, _ = tool("run", "-d", "all", "--sites=sync:50us", "--set", "GRAPH_BYTES=1M", "--every", "5", "--", "env")
+    for line in ("DEFER=all", "DRIVER_SITES=sync:50us", "GRAPH_BYTES=1M", "REPORT_EVERY=5"):
+        require(f"CAJETA_XPU_{line}\n" in out, f"{line} is not set: {out}")
+    _, err = tool("run", "true")
+    require("asked for nothing" in err, f"nothing was asked for, and not said: {err}")
+    # Exit codes: the program's, its signal, and those of env(1).
+    tool("run", "-q", "--", "sh", "-c", "exit 41", status=41)
+    tool("run", "-q", "--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
+    tool("run", "-q", "--exec", "--", "sh", "-c", "exit 41", status=41)
+    tool.refuses("run", "-q", "--", tool.folder / "nowhere", status=127, names=["not found"])
+    tool.refuses("run", "-q", "no-such-program", status=127, names=["not found in PATH"])
+    tool.refuses("run", "-q", "--", options.schema, status=126, names=["cannot be executed"])
+    tool.refuses("run", "-d", "some", "--", "true", status=125, names=["CAJETA_XPU_DEFER=some", "legal values: all"])
+    tool.refuses("run", "--bogus", "--", "true", status=125, names=["--bogus", "--defer"])
+    tool.refuses("run", status=125, names=["no program"])
+    tool.refuses("run", "--set", "NO=1", "--", "true", status=125, names=["CAJETA_XPU_DEFER, "])
+    # Arguments of the program are the program's.
+    out, _ = tool("run", "-q", "echo", "-d", "--", "--help")
+    require(out == "-d -- --help\n", f"the program's arguments: {out}")
+    _, err = tool("run", "-p", "--", options.static, status=3)
+    require("the library is not loaded" in err and "statically linked" in err, f"a static program: {err}")
+    forward_signals(tool)
+
+
+def forward_signals(tool):
+    """A signal sent to the tool reaches the program, which decides about it."""
+    script = "trap 'exit 9' USR1; echo ready; while :; do :; done"
+    with subprocess.Popen(tool.command(["run", "-q", "--", "sh", "-c", script]), stdout=subprocess.PIPE,
+                          env=tool.environment) as run:
+        require(run.stdout.readline() == b"ready\n", "the program does not start")
+        run.send_signal(signal.SIGUSR1)
+        require(run.wait(timeout=60) == 9, f"exit status {run.returncode} after a signal, not 9")
+
+
+def case_report(tool):
+    report = tool.record("a.json", tool.options.planted)
+    out, _ = tool("report", "a.json", "--format", "json")
+    require(json.loads(out) == report, "JSON of a report is another report")
+    both, _ = tool("report", "a.json", "a.json", "--format", "json")
+    require(json.loads(both) == [report, report], "JSON of two reports is no list of them")
+    for arguments in ((), ("--stacks",), ("--top", "2", "--sort", "calls")):
+        out, _ = tool("report", "a.json", *arguments)
+        wide = [line for line in out.splitlines() if len(line) > WIDTH]
+        require(not wide and "\033" not in out, f"wide lines or colour in a pipe: {wide}")
+        for entry in list(report["entries"])[:0 if arguments else None]:
+            require(entry["entry"] in out, f"{entry['entry']} is not shown: {out}")
+    require("the other entries" in out and "cuStreamQuery" in out, f"the most calls are not shown: {out}")
+    rows = list(csv.DictReader(io.StringIO(tool("report", "a.json", "--format", "csv")[0])))
+    found = {row["name"]: int(row["calls"]) for row in rows if row["table"] == "entries"}
+    require(found == calls_of(report), f"calls in CSV: {found}")
+    places = sum(int(row["total_ns"]) for row in rows if row["table"] == "places")
+    require(places == sum(site["total_ns"] for site in report["sites"]["list"]), f"places in CSV hold {places} ns")
+    require("| 200 |" in tool("report", "a.json", "--format", "markdown")[0], "no row of 200 polls in Markdown")
+    _, err = tool("run", "--report", "--", "sh", "-c", f"{tool.options.planted}; {tool.options.planted}")
+    require("2 processes" in err and "PROCESSES" in err and "planted" in err, f"the report of two processes: {err}")
+    _, err = tool("run", "--report", "--", "true")
+    require("no report" in err, f"a program without CUDA: {err}")
+
+
+def case_broken(tool):
+    tool.record("a.json", tool.options.planted)
+    text = (tool.folder / "a.json").read_bytes()
+    (tool.folder / "cut.json").write_bytes(text[:len(text) // 2])
+    (tool.folder / "later.json").write_bytes(text.replace(b'"1.0.0"', b'"2.1.0"', 1))
+    (tool.folder / "key.json").write_bytes(text.replace(b'"wall_ns"', b'"Wall_ns"', 1))
+    (tool.folder / "empty.json").write_bytes(b"")
+    tool.refuses("report", "cut.json", names=["cut.json: byte ", "broken JSON"])
+    tool.refuses("report", "later.json", names=["later.json: schema_version: expected 1.x.x, found 2.1.0"])
+    tool.refuses("report", "key.json", names=['key.json: process: the key "wall_ns" is missing'])
+    tool.refuses("report", "empty.json", names=["empty.json: the file is empty"])
+    tool.refuses("report", "none.json", names=["none.json: cannot open"])
+    tool.refuses("report", ".", names=[".: cannot read"])
+    out, err = tool("report", "cut.json", "a.json", status=2)
+    require("CALLS THAT OBSERVE" in out and err.count("\n") == 1, f"the good file is not shown: {out}{err}")
+    _, err = tool("merge", "a.json", "cut.json", "-o", "sum.json", status=2)
+    require("sum.json is not written" in err and not (tool.folder / "sum.json").exists(), f"a partial sum: {err}")
+    tool.refuses("compare", "a.json", "later.json", names=["expected 1.x.x"])
+    tool.refuses(names=["run, report, compare, merge, check, doctor, export, env"])
+    tool.refuses("bogus", names=["run, report, compare, merge, check, doctor, export, env"])
+    tool.refuses("report", "a.json", "--format", "xml", names=["text", "json", "csv", "markdown"])
+    tool.refuses("report", "a.json", "--bogus", names=["--bogus", "--sort"])
+    tool.refuses("export", "a.json", "-f", "xml", names=["folded", "speedscope", "csv"])
+    tool.refuses("completions", "tcsh", names=["bash", "zsh", "fish"])
+
+
+def case_compare(tool):
+    planted = tool.options.planted
+    one = tool.record("one.json", planted)
+    tool.record("two.json", planted)
+    # Counts are the program's; times are the machine's.
+    counts = ("--fail-on", "calls,launches,failed")
+    tool("compare", "one.json", "two.json", *counts)
+    tool("compare", "one.json", "one.json")
+    tool("merge", "one.json", "two.json", "-o", "sum.json")
+    total = tool.load("sum.json")
+    validate(total, tool.options.schema)
+    require(calls_of(total) == {name: 2 * calls for name, calls in calls_of(one).items()}, "calls are not added up")
+    require(len(total["merged_from"]) == 2, "a merged report does not say of what")
+    out, _ = tool("compare", "one.json", "sum.json", *counts, "--format", "json", status=1)
+    worse = {item["subject"]: (item["before"], item["after"]) for item in json.loads(out)["worse"]}
+    for name, calls in calls_of(one).items():
+        require(worse.get(name) == (calls, 2 * calls), f"{name} is not worse: {worse}")
+    require(any("read" in subject and " at planted.cpp:" in subject for subject in worse), f"no place is worse: {worse}")
+    tool("compare", "sum.json", "one.json", *counts)
+    tool("compare", "one.json", "sum.json", *counts, "--threshold", "101%")
+    tool("compare", "one.json", "sum.json", "--fail-on", "none")
+    # The same launches, replayed and not.
+    decode = tool.options.decode
+    deadline = ("--set", "DEFER_DEADLINE_US=600000000")
+    tool.record("replayed.json", decode, options=("-d", "all", *deadline))
+    tool.record("direct.json", decode, options=("-d", "0"))
+    out, _ = tool("compare", "replayed.json", "direct.json", "--fail-on", "launches", status=1)
+    require("launches sent one by one " in out, f"launches that went directly are not worse: {out}")
+    tool("compare", "direct.json", "replayed.json", "--fail-on", "launches")
+    tool("check", "replayed.json", "--max-one-by-one", "50%")
+    tool("check", "direct.json", "--max-one-by-one", "50%", status=1)
+
+
+def case_check(tool):
+    tool.record("planted.json", tool.options.planted)
+    tool.record("plain.json", *tool.options.plain)
+    out, _ = tool("check", "planted.json", "--max-blocked", "1000s", "--max-calls", "cuStreamQuery:200",
+                  "--max-failed", "0", "--baseline", "planted.json", "--no-new-sites")
+    require(out == "planted.json: ok, 4 limits hold\n", f"limits that hold: {out}")
+    out, _ = tool("check", "planted.json", "--max-calls", "cuStreamQuery:199", "--max-calls", "cuMemFree:9",
+                  "--max-blocked", "0.001%", status=1)
+    lines = out.splitlines()
+    require(len(lines) == 2 and "200 calls of cuStreamQuery, the limit is 199" in out, f"broken limits: {lines}")
+    out, _ = tool("check", "planted.json", "--baseline", "plain.json", "--no-new-sites", status=1)
+    require("new site: cuStreamQuery at planted.cpp:" in out, f"new sites: {out}")
+    (tool.folder / "allowed").write_text("# known\nplanted.cpp\nhidden.cpp\n", encoding="utf-8")
+    tool("check", "planted.json", "--baseline", "plain.json", "--no-new-sites", "--allow", "allowed")
+    tool.refuses("check", "planted.json", names=["--max-blocked", "--no-new-sites"])
+    tool.refuses("check", "planted.json", "--no-new-sites", names=["--baseline FILE"])
+    tool.refuses("check", "planted.json", "--max-blocked", "10", names=["100ms", "20%"])
+
+
+def case_export(tool):
+    report = tool.record("a.json", tool.options.planted)
+    total = sum(site["total_ns"] for site in report["sites"]["list"])
+    folded = tool("export", "a.json", "-f", "folded")[0].splitlines()
+    require(sum(int(line.rsplit(" ", 1)[1]) for line in folded) == total, f"folded stacks: {folded}")
+    require(any("main" in line and line.split(" ")[-2].endswith("cuStreamQuery") for line in folded), f"{folded}")
+    tool("export", "a.json", "-f", "speedscope", "-o", "speedscope.json")
+    profile = tool.load("speedscope.json")
+    frames, sampled = profile["shared"]["frames"], profile["profiles"][0]
+    require(sum(sampled["weights"]) == sampled["endValue"] == total, f"speedscope weights: {sampled}")
+    require(all(0 <= frame < len(frames) for sample in sampled["samples"] for frame in sample), "speedscope frames")
+    rows = list(csv.DictReader(io.StringIO(tool("export", "a.json", "-f", "csv")[0])))
+    require(sum(int(row["total_ns"]) for row in rows) == total, f"sites in CSV: {rows}")
+
+
+def case_doctor(tool):
+    out, _ = tool("doctor", tool.options.planted)
+    require("softgpu" in out and "0 failures" in out, f"all is well here: {out}")
+    findings = json.loads(tool("doctor", "--format", "json")[0])
+    require({finding["subject"] for finding in findings} >= {"library", "driver", "settings"}, f"{findings}")
+    out, _ = tool("doctor", tool.options.static, status=1)
+    require("statically linked" in out, f"a static program: {out}")
+    out, _ = tool("doctor", status=1, settings={"CAJETA_XPU_DEFER": "some", "CAJETA_XPU_NO": "1",
+                                               "CAJETA_XPU_REPORT": "/no/where/%p.json"})
+    for part in ("CAJETA_XPU_DEFER=some", "legal values", "CAJETA_XPU_NO is no setting", "/no/where/", "3 failures"):
+        require(part in out, f"doctor does not say {part}: {out}")
+
+
+def case_shells(tool):
+    variables = json.loads(tool("env", "--format", "json")[0])
+    require("CAJETA_XPU_DEFER" in [variable["name"] for variable in variables], f"{variables}")
+    require(all(variable[key] for variable in variables for key in ("purpose", "values", "default")), f"{variables}")
+    out, _ = tool("env", "--preload", "--library", tool.options.shim)
+    require(out == f"LD_PRELOAD={tool.options.shim}\n", f"env --preload: {out}")
+    require(tool("version")[0].startswith("cajeta-xpu "), "no version")
+    script = tool.folder / "bash"
+    script.write_text(tool("completions", "bash")[0], encoding="utf-8")
+    ask = f""". {script}
+        ask() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cajeta_xpu; echo "${{COMPREPLY[@]}}"; }}
+        ask cajeta-xpu comp; ask cajeta-xpu report --format ''; ask cajeta-xpu check --no; ask cajeta-xpu completions z"""
+    answers = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout.splitlines()
+    require(answers == ["compare completions", "text json csv markdown", "--no-new-sites", "zsh"], f"{answers}")
+    for shell in ("zsh", "fish"):
+        script.write_text(tool("completions", shell)[0], encoding="utf-8")
+        if shutil.which(shell):
+            subprocess.run([shell, "-n", script], check=True)
+    full = pathlib.Path("/dev/full")
+    with full.open("w", encoding="utf-8") as device:
+        run = subprocess.run(tool.command(["env"]), stdout=device, stderr=subprocess.PIPE, text=True, check=False)
+    require(run.returncode == 2 and "cannot write" in run.stderr, f"a full device: {run}")
+
+
+CASES = {name[5:]: function for name, function in list(globals().items()) if name.startswith("case_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("tool", "softgpu", "shim", "schema", "planted", "decode", "static"):
+        parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    parser.add_argument("--plain", nargs="+", required=True, help="a program and its arguments")
+    options = parser.parse_args()
+    for name in ("tool", "softgpu", "shim", "schema", "planted", "decode", "static"):
+        setattr(options, name, getattr(options, name).resolve())
+    options.plain = [str(pathlib.Path(word).resolve()) for word in options.plain]
+    failures = 0
+    for name, case in CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                case(Tool(options, pathlib.Path(folder)))
+            except Failed as failure:
+                print(f"{name}: {failure}")
+                failures += 1
+    print(f"{len(CASES) - failures} of {len(CASES)} cases as expected")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
