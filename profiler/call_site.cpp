@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "profiler/python_frame.h"
 #include "profiler/site_table.h"
 #include "profiler/stack_walk.h"
 #include "runtime/log.h"
@@ -18,6 +19,7 @@ void enable_sites(const std::uint64_t* thresholds_ns, bool allow_libunwind) noex
     return;
   }
   start_stack_walk(allow_libunwind);
+  start_python_frames();
   std::copy_n(thresholds_ns, kCallKinds, g_site_thresholds_ns);
 }
 
@@ -30,7 +32,7 @@ void keep_site(runtime::EntryId entry, const void* frame, std::uint64_t ns,
                const CallFacts& facts) noexcept {
   std::uintptr_t addresses[kSiteDepth];
   const std::size_t depth = walk_stack(frame, addresses, kSiteDepth);
-  record_site(entry, addresses, depth, ns, facts);
+  record_site(entry, {addresses, depth, find_python_call()}, ns, facts);
 }
 
 }  // namespace profiler

@@ -17,6 +17,7 @@
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
 #include "profiler/json_report.h"
+#include "profiler/python_frame.h"
 #include "profiler/report_file.h"
 #include "profiler/report_path.h"
 #include "profiler/report_writer.h"
@@ -60,6 +61,7 @@ EntryLine g_entries[runtime::kEntryCount];
 CallTotals g_totals[runtime::kEntryCount];
 CallTotals g_launches[kLaunchKinds];
 CallTotals g_own_cost;
+PythonStatus g_python;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
 
@@ -131,6 +133,11 @@ void collect_call_sites(ReportInput* input) noexcept {
   input->site_count = collect_sites(input->reads_symbols, &input->sites);
   input->walk = stack_walk() == StackWalk::kLibunwind ? "libunwind" : "frame pointers";
   input->dropped_sites = dropped_site_calls();
+  g_python = python_status();
+  if (g_python.why_unread != nullptr) {
+    input->python_version = g_python.version;
+    input->python_unread = g_python.why_unread;
+  }
 }
 
 void collect_process(ReportInput* input) noexcept {

@@ -401,6 +401,9 @@ void write_sites(const ReportInput& input, TextBuffer* out) noexcept {
     out->append("  %s calls from further places were dropped: the table is full\n",
                 Grouped(input.dropped_sites).text);
   }
+  if (input.python_version != nullptr) {
+    out->append("  Python %s: places are native: %s\n", input.python_version, input.python_unread);
+  }
 }
 
 void write_unknown(const ReportInput& input, TextBuffer* out) noexcept {

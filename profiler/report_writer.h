@@ -59,6 +59,8 @@ struct ReportInput {
   std::size_t site_count;
   bool reads_symbols;           // files may be read for names
   const char* walk;             // how stacks were walked
+  const char* python_version;   // of the interpreter whose frames were not read; null: none such
+  const char* python_unread;    // why not
   std::uint64_t dropped_sites;  // calls whose site found no room
   const CallTotals* own_cost;   // of sampled calls, the readings of the clock left out
   std::uint64_t clock_pair_ns;

@@ -12,9 +12,12 @@
 #include "profiler/call_site.h"
 #include "profiler/module_list.h"
 #include "profiler/perf_map.h"
+#include "profiler/python_code.h"
+#include "profiler/python_frame.h"
 #include "profiler/site_table.h"
 #include "profiler/stack_walk.h"
 #include "profiler/symbolize.h"
+#include "profiler/text_buffer.h"
 #include "runtime/call_kind.h"
 
 namespace profiler {
@@ -104,7 +107,7 @@ struct Nearest {
 };
 
 // The first frame behind NVIDIA's libraries, and what it came through. Fills `place`.
-Nearest find_nearest(const Site& site, bool reads_symbols, Place* place) noexcept {
+Nearest find_native(const Site& site, bool reads_symbols, Place* place) noexcept {
   const char* through = nullptr;
   for (std::size_t frame = 0; frame < site.depth; ++frame) {
     const Module* module = module_at(site.modules[frame]);
@@ -120,6 +123,40 @@ Nearest find_nearest(const Site& site, bool reads_symbols, Place* place) noexcep
   }
   snprintf(place->text, sizeof place->text, "outside the stack that was kept");
   return {site.depth, through};
+}
+
+// Native code that only carries a Python program's call to the driver.
+bool is_bridge(const Module& module) noexcept {
+  constexpr std::string_view kNames[] = {"libffi.so", "_ctypes.", "_cffi_backend.", "libpython3",
+                                         "python3"};
+  const std::string_view name = base_name(module.path);
+  return is_wrapper_path(module.path) ||
+         std::any_of(std::begin(kNames), std::end(kNames),
+                     [name](std::string_view known) { return name.starts_with(known); });
+}
+
+// "train.py:12 step", and the native frame behind it when that is the program's own too.
+void put_python_first(const PythonPlace& python, bool is_bridged, Place* place) noexcept {
+  char text[kPlaceBytes];
+  TextBuffer out(text, sizeof text);
+  out.append("%.80s:", base_name(python.file));
+  python.line > 0 ? out.append("%d", python.line) : out.append("?");
+  out.append(" %.80s", python.function);
+  if (!is_bridged) out.append(" by %s", place->text);
+  std::memcpy(place->text, text, sizeof text);
+}
+
+Nearest find_nearest(const Site& site, bool reads_symbols, Place* place) noexcept {
+  Nearest nearest = find_native(site, reads_symbols, place);
+  if (site.python == nullptr) return nearest;
+  const Module* module =
+      nearest.frame < site.depth ? module_at(site.modules[nearest.frame]) : nullptr;
+  const bool is_bridged = nearest.frame == site.depth || (module != nullptr && is_bridge(*module));
+  if (module != nullptr && nearest.through == nullptr && is_wrapper_path(module->path)) {
+    nearest.through = base_name(module->path);
+  }
+  put_python_first(*site.python, is_bridged, place);
+  return nearest;
 }
 
 SiteLine* line_of(const SiteLine& wanted, std::size_t* count) noexcept {
@@ -188,6 +225,26 @@ void write_frames(const Site& site, bool reads_symbols, JsonWriter* out) noexcep
   out->end_array();
 }
 
+void write_python_place(const PythonPlace* python, JsonWriter* out) noexcept {
+  if (python == nullptr) return out->null("python");
+  out->begin_object("python");
+  out->text("file", python->file);
+  python->line > 0 ? out->number("line", static_cast<std::uint64_t>(python->line))
+                   : out->null("line");
+  out->text("function", python->function);
+  out->end_object();
+}
+
+void write_python_status(JsonWriter* out) noexcept {
+  const PythonStatus status = python_status();
+  if (status.version[0] == '\0') return out->null("python");
+  out->begin_object("python");
+  out->text("version", status.version);
+  out->boolean("is_read", status.why_unread == nullptr);
+  status.why_unread != nullptr ? out->text("why_not", status.why_unread) : out->null("why_not");
+  out->end_object();
+}
+
 void write_site(const Site& site, std::size_t id, bool reads_symbols, JsonWriter* out) noexcept {
   Place place;
   const Nearest nearest = find_nearest(site, reads_symbols, &place);
@@ -205,6 +262,7 @@ void write_site(const Site& site, std::size_t id, bool reads_symbols, JsonWriter
   out->number("pageable_calls", load(site.pageable_calls));
   out->text("place", place.text);
   nearest.through != nullptr ? out->text("through", nearest.through) : out->null("through");
+  write_python_place(site.python, out);
   write_frames(site, reads_symbols, out);
   out->end_object();
 }
@@ -265,6 +323,7 @@ void write_json_sites(bool reads_symbols, JsonWriter* out) noexcept {
   }
   out->end_object();
   out->number("dropped_calls", dropped_site_calls());
+  write_python_status(out);
   write_modules(out);
   out->begin_array("list");
   std::size_t id = 0;

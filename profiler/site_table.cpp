@@ -27,46 +27,48 @@ struct Slot {
 constinit std::atomic<Slot*> g_slots{nullptr};
 constinit std::atomic<std::uint64_t> g_dropped{0};
 
-std::uint64_t hash_of(runtime::EntryId entry, const std::uintptr_t* addresses,
-                      std::size_t depth) noexcept {
+std::uint64_t hash_of(runtime::EntryId entry, const Stack& stack) noexcept {
   constexpr std::uint64_t kPrime = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
   std::uint64_t hash = (static_cast<std::uint64_t>(entry) + 1) * kPrime;
-  for (std::size_t i = 0; i < depth; ++i) {
-    hash = (hash ^ addresses[i]) * kPrime;
+  hash ^= stack.python.identity + stack.python.code + stack.python.instruction;
+  for (std::size_t i = 0; i < stack.depth; ++i) {
+    hash = (hash ^ stack.addresses[i]) * kPrime;
     hash ^= hash >> 29;
   }
   return hash;
 }
 
 bool is_same(const Site& site, std::uint64_t hash, runtime::EntryId entry,
-             const std::uintptr_t* addresses, std::size_t depth) noexcept {
-  return site.hash == hash && site.entry == entry && site.depth == depth &&
-         std::equal(addresses, addresses + depth, site.addresses);
+             const Stack& stack) noexcept {
+  return site.hash == hash && site.entry == entry && site.depth == stack.depth &&
+         site.python_call == stack.python &&
+         std::equal(stack.addresses, stack.addresses + stack.depth, site.addresses);
 }
 
-void fill(Site* site, std::uint64_t hash, runtime::EntryId entry, const std::uintptr_t* addresses,
-          std::size_t depth) noexcept {
+void fill(Site* site, std::uint64_t hash, runtime::EntryId entry, const Stack& stack) noexcept {
   site->hash = hash;
   site->entry = entry;
-  site->depth = static_cast<std::uint32_t>(depth);
-  std::copy_n(addresses, depth, site->addresses);
+  site->depth = static_cast<std::uint32_t>(stack.depth);
+  std::copy_n(stack.addresses, stack.depth, site->addresses);
   const int saved_errno = errno;
-  find_modules(addresses, site->modules, depth);
+  find_modules(stack.addresses, site->modules, stack.depth);
+  site->python_call = stack.python;
+  site->python = keep_python_place(stack.python);
+  look_for_late_python();  // in time for the next call
   errno = saved_errno;
 }
 
-Site* find_or_add(runtime::EntryId entry, const std::uintptr_t* addresses,
-                  std::size_t depth) noexcept {
+Site* find_or_add(runtime::EntryId entry, const Stack& stack) noexcept {
   Slot* slots = g_slots.load(std::memory_order_acquire);
   if (slots == nullptr) return nullptr;
-  const std::uint64_t hash = hash_of(entry, addresses, depth);
+  const std::uint64_t hash = hash_of(entry, stack);
   for (std::size_t probe = 0; probe < kProbes; ++probe) {
     Slot& slot = slots[(hash + probe) % kMaxSites];
     std::uint8_t state = slot.state.load(std::memory_order_acquire);
-    if (state == kReady && is_same(slot.site, hash, entry, addresses, depth)) return &slot.site;
+    if (state == kReady && is_same(slot.site, hash, entry, stack)) return &slot.site;
     if (state != kEmpty) continue;
     if (!slot.state.compare_exchange_strong(state, kClaimed, std::memory_order_acquire)) continue;
-    fill(&slot.site, hash, entry, addresses, depth);
+    fill(&slot.site, hash, entry, stack);
     slot.state.store(kReady, std::memory_order_release);
     return &slot.site;
   }
@@ -87,9 +89,9 @@ bool start_sites() noexcept {
   return true;
 }
 
-void record_site(runtime::EntryId entry, const std::uintptr_t* addresses, std::size_t depth,
-                 std::uint64_t ns, const CallFacts& facts) noexcept {
-  Site* site = find_or_add(entry, addresses, depth);
+void record_site(runtime::EntryId entry, const Stack& stack, std::uint64_t ns,
+                 const CallFacts& facts) noexcept {
+  Site* site = find_or_add(entry, stack);
   if (site == nullptr) return add(g_dropped, 1);
   add(site->calls, 1);
   add(site->total_ns, ns);

@@ -3,8 +3,8 @@
 // size, allocated at start; a stack that finds no room is dropped and counted. Any thread; no lock,
 // no wait, no allocation; errno kept.
 //
-// A stack is known by its addresses. Code that is loaded where other code was unloaded, with the
-// same return addresses all the way, would be counted with it.
+// A stack is known by its addresses and the Python code above them. Code that is loaded where other
+// code was unloaded, with the same return addresses all the way, would be counted with it.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "profiler/call_stats.h"
+#include "profiler/python_frame.h"
 #include "runtime/entry.h"
 
 namespace profiler {
@@ -28,6 +29,8 @@ struct Site {
   std::uint64_t hash;
   std::uintptr_t addresses[kSiteDepth];  // innermost first, our own frames left out
   std::uint16_t modules[kSiteDepth];     // of module_list.h
+  PythonCall python_call;
+  const PythonPlace* python;  // null: no Python, or its frames were not read
 
   std::atomic<std::uint64_t> calls, total_ns, max_ns, flushed, failed, not_ready, bytes,
       pageable_calls;
@@ -36,8 +39,14 @@ struct Site {
 // False when out of memory: no site will be kept.
 [[nodiscard]] bool start_sites() noexcept;
 
-void record_site(runtime::EntryId entry, const std::uintptr_t* addresses, std::size_t depth,
-                 std::uint64_t ns, const CallFacts& facts) noexcept;
+struct Stack {
+  const std::uintptr_t* addresses;
+  std::size_t depth;
+  PythonCall python = {};
+};
+
+void record_site(runtime::EntryId entry, const Stack& stack, std::uint64_t ns,
+                 const CallFacts& facts) noexcept;
 
 // The slot's site, null when it has none; kMaxSites slots.
 const Site* site_at(std::size_t slot) noexcept;

@@ -116,6 +116,10 @@ std::string site_key(const Sites& sites, const Site& site) {
     }
   }
   if (site.frames.empty()) key += "\n" + site.place;
+  if (site.python) {
+    key += "\n" + site.python->file + ":" + std::to_string(site.python->line.value_or(0)) + " " +
+           site.python->function;
+  }
   return key;
 }
 
@@ -169,6 +173,8 @@ class SiteSum {
       }
     }
     add(from.dropped_calls, &sum_->dropped_calls);
+    // One whose frames were not read explains the native places.
+    if (!sum_->python || (from.python && !from.python->is_read)) sum_->python = from.python;
     const std::vector<std::size_t> positions = add_modules(from.modules, &sum_->modules);
     for (const Site& site : from.list) add_site(from, site, positions);
   }

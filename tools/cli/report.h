@@ -4,6 +4,7 @@
 // merged sums.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,10 @@ struct Launches {
   std::vector<Counted> one_by_one_reasons;
 
   std::uint64_t total() const noexcept { return replayed + sent_one_by_one + pending; }
+  // The rest of sent_one_by_one was never queued.
+  std::uint64_t queued_sent_one_by_one() const noexcept {
+    return std::min(one_by_one_batches.amount, sent_one_by_one);
+  }
   std::uint64_t host_ns() const noexcept {
     return queueing_calls.total_ns + direct_calls.total_ns + replayed_batches.total_ns +
            one_by_one_batches.total_ns;
@@ -99,6 +104,12 @@ struct Frame {
   bool is_inlined = false;
 };
 
+struct PythonPlace {
+  std::string file;
+  std::optional<std::uint64_t> line;
+  std::string function;
+};
+
 struct Site {
   std::string entry;
   std::string kind;
@@ -112,7 +123,15 @@ struct Site {
   std::uint64_t pageable_calls = 0;
   std::string place;
   std::optional<std::string> through;
+  std::optional<PythonPlace> python;
   std::vector<Frame> frames;  // innermost first
+};
+
+// The interpreter in the process.
+struct Python {
+  std::string version;
+  bool is_read = false;
+  std::optional<std::string> why_not;
 };
 
 struct Sites {
@@ -120,6 +139,7 @@ struct Sites {
   bool has_symbols = true;
   std::array<std::optional<std::uint64_t>, kKinds.size()> thresholds_ns;  // none: never
   std::uint64_t dropped_calls = 0;
+  std::optional<Python> python;
   std::vector<Module> modules;
   std::vector<Site> list;
 };

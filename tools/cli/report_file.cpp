@@ -238,6 +238,21 @@ Frame read_frame(const Node& node, std::size_t modules) {
   return frame;
 }
 
+// Reports of schema 1.0 may lack the key.
+std::optional<PythonPlace> read_python_place(const Node& parent) {
+  if (!parent.has("python") || parent.at("python").is_null()) return std::nullopt;
+  const Node node = parent.at("python");
+  return PythonPlace{node.text("file"), read_optional_number(node.at("line")),
+                     node.text("function")};
+}
+
+std::optional<Python> read_python(const Node& parent) {
+  if (!parent.has("python") || parent.at("python").is_null()) return std::nullopt;
+  const Node node = parent.at("python");
+  return Python{node.text("version"), node.boolean("is_read"),
+                read_optional_text(node.at("why_not"))};
+}
+
 Site read_site(const Node& node, std::size_t modules) {
   Site site;
   site.entry = node.text("entry");
@@ -252,6 +267,7 @@ Site read_site(const Node& node, std::size_t modules) {
   site.pageable_calls = node.number("pageable_calls");
   site.place = node.text("place");
   site.through = read_optional_text(node.at("through"));
+  site.python = read_python_place(node);
   node.at("frames").each([&](const Node& frame) {  //
     site.frames.push_back(read_frame(frame, modules));
   });
@@ -268,6 +284,7 @@ std::optional<Sites> read_sites(const Node& node) {
     sites.thresholds_ns[i] = read_optional_number(thresholds.at(kKinds[i]));
   }
   sites.dropped_calls = node.number("dropped_calls");
+  sites.python = read_python(node);
   node.at("modules").each([&](const Node& module) {
     sites.modules.push_back(
         {module.text("path"), module.text("build_id"), module.boolean("unloaded")});

@@ -155,6 +155,24 @@ void write_frame(const Frame& frame, JsonWriter* out) {
   out->end_object();
 }
 
+void write_python_place(const std::optional<PythonPlace>& python, JsonWriter* out) {
+  if (!python) return out->null("python");
+  out->begin_object("python");
+  text("file", python->file, out);
+  number_or_null("line", python->line, out);
+  text("function", python->function, out);
+  out->end_object();
+}
+
+void write_python(const std::optional<Python>& python, JsonWriter* out) {
+  if (!python) return out->null("python");
+  out->begin_object("python");
+  text("version", python->version, out);
+  out->boolean("is_read", python->is_read);
+  text_or_null("why_not", python->why_not, out);
+  out->end_object();
+}
+
 void write_site(const Site& site, std::size_t id, JsonWriter* out) {
   out->begin_object();
   out->number("id", id);
@@ -170,6 +188,7 @@ void write_site(const Site& site, std::size_t id, JsonWriter* out) {
   out->number("pageable_calls", site.pageable_calls);
   text("place", site.place, out);
   text_or_null("through", site.through, out);
+  write_python_place(site.python, out);
   out->begin_array("frames");
   for (const Frame& frame : site.frames) write_frame(frame, out);
   out->end_array();
@@ -187,6 +206,7 @@ void write_sites(const std::optional<Sites>& sites, JsonWriter* out) {
   }
   out->end_object();
   out->number("dropped_calls", sites->dropped_calls);
+  write_python(sites->python, out);
   out->begin_array("modules");
   for (const Module& module : sites->modules) {
     out->begin_object();

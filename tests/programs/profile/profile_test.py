@@ -11,6 +11,8 @@ against its source: lines, counts, shares; totals against softgpu's counters; th
   jit       jit.cpp, whose code has its name in a perf map
   endings   planted.cpp ended by _exit and by signals: same exit status, and the report is there
   settings  wrong values are named once with the legal ones
+  python    python_host.py, by ctypes: lines, functions and counts
+  bindings  python_host.py, by cuda-bindings from PyPI; exit status 77 when that is not to be had
 """
 import argparse
 import json
@@ -24,8 +26,10 @@ import tempfile
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from client_runs import SKIPPED, python_with  # noqa: E402
 from compare import LONG_DEADLINE_US, Runner  # noqa: E402
 
+BINDINGS = "13.0.3"
 SOURCES = pathlib.Path(__file__).resolve().parent
 
 
@@ -41,7 +45,7 @@ def require(holds, message):
 def marks():
     """Name of each SITE mark -> "file:line"."""
     found = {}
-    for path in SOURCES.glob("*.c*"):
+    for path in (*SOURCES.glob("*.c*"), SOURCES / "python_host.py"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             mark = re.search(r"SITE (\w+)", line)
             if mark and "the lines marked" not in line:
@@ -71,7 +75,7 @@ class Profile:
     """One finished run: its report, checked for form and sums, and its counters."""
 
     def __init__(self, options, settings=(), arguments=(), status=0, count=1,
-                 has_all_sites=True):
+                 has_all_sites=True, is_running=False):
         runner = Runner(options.softgpu, options.shim)
         with tempfile.TemporaryDirectory() as folder:
             extra = {"CAJETA_XPU_DRIVER_SITES": "1", "CAJETA_XPU_DEFER_DEADLINE_US": str(LONG_DEADLINE_US)}
@@ -87,7 +91,9 @@ class Profile:
             self.report = json.loads(files[0].read_text(encoding="utf-8"))
         validate(self.report, options)
         self.entries = {entry["entry"]: entry for entry in self.report["entries"]}
-        self.check_sums(has_all_sites)
+        # Threads that still call when the process ends are counted at different moments.
+        if not is_running:
+            self.check_sums(has_all_sites)
 
     def check_sums(self, has_all_sites):
         launches = self.report["launches"]
@@ -230,6 +236,49 @@ def case_settings(options):
     require(profile.report["sites"] is None, "sites though they are off")
 
 
+def check_python(profile, expected):
+    """`expected`: (mark, entry, calls, last part of the function's name)."""
+    place = marks()
+    python = profile.report["sites"]["python"]
+    require(python["is_read"], f"frames were not read: {python}")
+    for name, entry, calls, function in expected:
+        found, _, site = profile.at(place[name], entry)
+        require(found == calls, f"{name}: {found} calls, not {calls}")
+        require(site["python"]["function"].split(".")[-1] == function, f"{name}: {site['python']}, not {function}")
+        file, line = place[name].split(":")
+        require(pathlib.Path(site["python"]["file"]).resolve() == SOURCES / file and site["python"]["line"] == int(line),
+                f"{name}: {site['python']}")
+
+
+def case_python(options):
+    options.program.insert(0, sys.executable)
+    # From 3.12 on a comprehension is part of the function around it.
+    inner = "<listcomp>" if sys.version_info < (3, 12) else "calls"
+    wait, copy = "cuCtxSynchronize", "cuMemcpyDtoH_v2"
+    for walk in ("auto", "frame-pointers"):
+        profile = Profile(options, {"CAJETA_XPU_SITES_WALK": walk}, ["calls"])
+        check_python(profile, [
+            ("python_first", copy, 12, "converged"), ("python_second", copy, 12, "converged"),
+            ("python_free", "cuMemFree_v2", 1, "close"), ("python_generator", wait, 7, "steps"),
+            ("python_coroutine", wait, 6, "step"), ("python_spread", "cuStreamSynchronize", 1, "many_lines"),
+            ("python_thread", "cuMemcpyHtoD_v2", 30, "in_thread"), ("python_unicode", wait, 1, "naïve_wait"),
+            ("python_lambda", wait, 5, "<lambda>"), ("python_comprehension", "cuStreamQuery", 9, inner),
+            ("python_holding", wait, 4, "calls")])
+        cells = {(site["python"]["file"], site["python"]["line"], site["calls"])
+                 for site in profile.report["sites"]["list"] if site["python"]["file"].startswith("<cell")}
+        require(cells == {(f"<cell {n}>", n + 1, 1) for n in range(20)}, f"code that came and went: {sorted(cells)}")
+    for _ in range(5):
+        Profile(options, arguments=["daemon"], count=1, has_all_sites=False, is_running=True)
+
+
+def case_bindings(options):
+    options.program.insert(0, python_with(options.venv, "cuda-bindings", BINDINGS))
+    if options.program[0] is None:
+        sys.exit(SKIPPED)
+    check_python(Profile(options, arguments=["bindings"]), [
+        ("bindings_wait", "cuCtxSynchronize", 13, "wait_for_all"), ("bindings_poll", "cuStreamQuery", 8, "poll")])
+
+
 CASES = {name[5:]: function for name, function in list(globals().items()) if name.startswith("case_")}
 
 
@@ -239,6 +288,7 @@ def main():
     parser.add_argument("--softgpu", required=True)
     parser.add_argument("--shim", required=True)
     parser.add_argument("--schema", type=pathlib.Path, required=True)
+    parser.add_argument("--venv", help="Python environment, made when missing")
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
     try:

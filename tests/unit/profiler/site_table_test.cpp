@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -42,7 +43,7 @@ std::uintptr_t address_in_this_file() {
 
 TEST_CASE("nothing is kept before the table exists") {
   const std::uintptr_t stack[] = {1};
-  if (site_at(0) == nullptr) record_site(EntryId::cuMemAlloc, stack, 1, 5, {});
+  if (site_at(0) == nullptr) record_site(EntryId::cuMemAlloc, {stack, 1}, 5, {});
   CHECK(sites_of(EntryId::cuMemAlloc).empty());
 }
 
@@ -54,12 +55,12 @@ TEST_CASE("a stack is kept once, and told from others by entry, depth and addres
   facts.bytes = 4;
   facts.flushed = true;
   facts.host = HostSide::kPageable;
-  record_site(EntryId::cuCtxSynchronize, stack, 3, 50, facts);
-  record_site(EntryId::cuCtxSynchronize, stack, 3, 70, {});
-  record_site(EntryId::cuCtxSynchronize, other, 3, 1, {});
-  record_site(EntryId::cuCtxSynchronize, stack, 2, 1, {});
-  record_site(EntryId::cuStreamQuery, stack, 3, 1, {});
-  record_site(EntryId::cuStreamQuery, nullptr, 0, 1, {});
+  record_site(EntryId::cuCtxSynchronize, {stack, 3}, 50, facts);
+  record_site(EntryId::cuCtxSynchronize, {stack, 3}, 70, {});
+  record_site(EntryId::cuCtxSynchronize, {other, 3}, 1, {});
+  record_site(EntryId::cuCtxSynchronize, {stack, 2}, 1, {});
+  record_site(EntryId::cuStreamQuery, {stack, 3}, 1, {});
+  record_site(EntryId::cuStreamQuery, {nullptr, 0}, 1, {});
   CHECK(sites_of(EntryId::cuStreamQuery).size() == 2);
   const auto sites = sites_of(EntryId::cuCtxSynchronize);
   REQUIRE(sites.size() == 3);
@@ -82,7 +83,7 @@ TEST_CASE("threads that meet the same stacks lose no call") {
     threads.emplace_back([] {
       for (std::uint64_t call = 0; call < kCalls; ++call) {
         const std::uintptr_t stack[] = {0x5000 + call % 32, 0x6000};
-        record_site(EntryId::cuMemFree_v2, stack, 2, 3, {});
+        record_site(EntryId::cuMemFree_v2, {stack, 2}, 3, {});
       }
     });
   }
@@ -118,6 +119,23 @@ TEST_CASE("modules are found by address, with their build-id, and gone ones are 
   find_modules(nullptr, nullptr, 0);
   CHECK(is_unloaded(modules[0]));
   CHECK(std::strstr(module_at(modules[0])->path, "libzstd") != nullptr);
+}
+
+TEST_CASE("threads that look at once all find their module") {
+  std::atomic<int> missed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&missed] {
+      const auto address = reinterpret_cast<std::uintptr_t>(&module_at) + 1;
+      for (int look = 0; look < 500; ++look) {
+        std::uint16_t number = 0;
+        find_modules(&address, &number, 1);
+        if (number == kNoModule) ++missed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(missed == 0);
 }
 
 TEST_CASE("NVIDIA's libraries are told from others by name") {
@@ -188,7 +206,7 @@ TEST_CASE("a full table drops and counts") {
   start_once();
   const std::uint64_t dropped = dropped_site_calls();
   for (std::uintptr_t stack = 1; stack <= 4 * kMaxSites; ++stack) {
-    record_site(EntryId::cuMemcpyDtoD_v2, &stack, 1, 1, {});
+    record_site(EntryId::cuMemcpyDtoD_v2, {&stack, 1}, 1, {});
   }
   std::uint64_t kept = 0;
   for (const Site* site : sites_of(EntryId::cuMemcpyDtoD_v2)) kept += site->calls.load();
