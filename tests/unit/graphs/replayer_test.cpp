@@ -344,6 +344,24 @@ TEST_CASE("a failure met where no call can report it waits for the next submissi
   CHECK(program.sync(stream) == CUDA_SUCCESS);
 }
 
+TEST_CASE("what lies behind an argument is not read") {
+  Program program;
+  CUstream stream = program.stream();
+  CUfunction function = program.driver.add_function({8, 4});
+  unsigned char first[16] = {}, second[8] = {};
+  void* parameters[] = {first, second};
+  for (unsigned char pass = 0; pass < 6; ++pass) {
+    first[8] = second[4] = pass;
+    for (int i = 0; i < 2; ++i) {
+      REQUIRE(program.submit({function, {{1, 1, 1}, {32, 1, 1}, 0}, stream, parameters, {}}) ==
+              CUDA_SUCCESS);
+    }
+    REQUIRE(program.sync(stream) == CUDA_SUCCESS);
+  }
+  CHECK(program.counters().replayed != 0);
+  CHECK(program.counters().patches == 0);
+}
+
 TEST_CASE("the deadline submits what nobody observes") {
   Program program(256u << 20, 1000);
   CUstream stream = program.stream();
