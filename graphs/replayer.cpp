@@ -38,6 +38,7 @@ class Replayer final : public BatchSink {
                            std::uint32_t last, DirectReason reason) noexcept override {
     if (first == last) return CUDA_SUCCESS;
     g_counters.count_direct(reason, last - first);
+    queue.counts.direct += last - first;
     if (is_mutant(Mutant::kFirstLaunchDoubled)) {
       launch_directly(queue.stream(), sequence, first, first + 1);
     }
@@ -98,6 +99,7 @@ bool Replayer::ensure_plan(StreamQueue& queue, Sequence& sequence) noexcept {
   account_plan(*sequence.plan);
   for (std::uint64_t& word : sequence.dirty) word = 0;
   g_counters.add(g_counters.graphs_built, 1);
+  ++queue.counts.graphs_built;
   return true;
 }
 
@@ -119,6 +121,7 @@ CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   bool is_patched =
       patch_plan(*sequence.plan, sequence, &patched) || is_mutant(Mutant::kLaunchedUnpatched);
   g_counters.add(g_counters.patches, patched);
+  queue.counts.patches += patched;
   // A refused graph launch has submitted nothing (cuGraphLaunch returns before it enqueues), so
   // going directly runs every launch once.
   CUstream stream = is_mutant(Mutant::kReplayedOnLegacy) ? nullptr : queue.stream();
@@ -131,6 +134,8 @@ CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   g_counters.add(g_counters.graph_launches, 1);
   ++runtime::t_thread.graph_launches;
   g_counters.add(g_counters.replayed, sequence.count);
+  ++queue.counts.graph_launches;
+  queue.counts.replayed += sequence.count;
   return CUDA_SUCCESS;
 }
 

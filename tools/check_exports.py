@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dynamic symbols of the two libraries. The preload library exports exactly the rows of
-runtime/driver_entries.def, the other names that shim/exports.map lists, and its own cajeta_ API, needs nothing but
-glibc, and has no planted faults; softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with
+runtime/driver_entries.def and the doors of libc without a version, and the functions of cajeta/xpu.h under those that
+shim/exports.map gives them; it needs nothing but glibc, and has no planted faults; softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with
 one line per fault."""
 import argparse
 import pathlib
@@ -12,17 +12,22 @@ import sys
 
 GLIBC = re.compile(r"^(libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$")
 
+# What stands in front of libc, and the mark that a second copy of the library looks for: never under a version.
+DOORS = {"dlsym", "_exit", "_Exit", "cajeta_xpu_marker"}
+
 
 def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def exports_of(library):
-    names = set()
+    """Name -> symbol version, which is empty for most."""
+    names = {}
     for line in run("nm", "-D", "--defined-only", str(library)).splitlines():
-        kind, name = line.split()[-2:]
+        kind, symbol = line.split()[-2:]
         if kind != "A":  # the version nodes themselves
-            names.add(name.split("@")[0])
+            name, _, version = symbol.partition("@")
+            names[name] = version.strip("@")
     return names
 
 
@@ -34,26 +39,42 @@ def rows_of(table):
     return set(re.findall(r"^(?:DRIVER|INTEROP)_ENTRY\((\w+),", table.read_text(encoding="utf-8"), re.M))
 
 
-def names_in_map(path):
-    """The names and patterns in the global sections of a version script."""
+def versions_in_map(path):
+    """Name or pattern -> the version node of the script that makes it global."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*|#[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.S)
-    names = set()
-    for section in re.findall(r"global\s*:(.*?)(?:local\s*:|\})", text, re.S):
-        names |= {name.strip() for name in section.split(";") if name.strip()}
-    return names
+    return {name.strip(): node
+            for node, body in re.findall(r"(\S*)\s*\{(.*?)\}", text, re.S)
+            for section in re.findall(r"global\s*:(.*?)(?:local\s*:|$)", body, re.S)
+            for name in section.split(";") if name.strip()}
 
 
-def check_shim(library, rows, export_map, problems):
-    exported = exports_of(library)
-    listed = names_in_map(export_map)
-    patterns = {name for name in listed if re.search(r"[*?\[]", name)}
-    for pattern in sorted(patterns - {"cu*", "cu[A-Z]*", "cajeta_*"}):
-        problems.append(f"{export_map.name}: the pattern {pattern} exports more than can be checked")
-    interposed = listed - patterns
-    expected = rows | interposed
-    problems += [f"{library.name}: does not export {name}" for name in sorted(expected - exported)]
-    problems += [f"{library.name}: exports {name}" for name in sorted(exported - expected)
-                 if not name.startswith("cajeta_")]
+def functions_of(header):
+    text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
+    return set(re.findall(r"\b(cajeta_xpu_\w+)\(", text))
+
+
+def check_api(library, exported, declared, versions, problems):
+    """The header, the version script and the library name the same functions, under the same versions."""
+    for pattern in sorted(name for name in versions if re.search(r"[*?\[]", name)):
+        problems.append(f"the version script's pattern {pattern} exports more than can be checked")
+    problems += [f"no version of the version script names {name}" for name in sorted(declared - set(versions))]
+    problems += [f"the version script names {name}, which the header does not declare"
+                 for name in sorted(set(versions) - declared) if not re.search(r"[*?\[]", name)]
+    for name in sorted(declared & set(versions)):
+        if name not in exported:
+            problems.append(f"{library.name}: does not export {name}")
+        elif exported[name] != versions[name]:
+            problems.append(f"{library.name}: exports {name} as of {exported[name] or 'no version'}, not {versions[name]}")
+
+
+def check_shim(library, rows, header, export_map, problems):
+    exported, declared = exports_of(library), functions_of(header)
+    expected = rows | DOORS
+    problems += [f"{library.name}: does not export {name}" for name in sorted(expected - set(exported))]
+    problems += [f"{library.name}: exports {name}" for name in sorted(set(exported) - expected - declared)]
+    problems += [f"{library.name}: exports {name} under a version" for name in sorted(expected & set(exported))
+                 if exported[name]]
+    check_api(library, exported, declared, versions_in_map(export_map), problems)
     problems += [f"{library.name}: needs {name}, which is not glibc" for name in needed_by(library)
                  if not GLIBC.match(name)]
     if b"CAJETA_XPU_MUTANT" in library.read_bytes():
@@ -62,7 +83,7 @@ def check_shim(library, rows, export_map, problems):
 
 
 def check_softgpu(library, rows, problems):
-    exported = exports_of(library)
+    exported = set(exports_of(library))
     problems += [f"{library.name}: does not export {name}" for name in sorted(rows - exported)]
     problems += [f"{library.name}: exports {name}" for name in sorted(exported - rows)]
     if "[libcuda.so.1]" not in run("readelf", "-dW", str(library)):
@@ -75,6 +96,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=pathlib.Path, default=top / "runtime/driver_entries.def")
     parser.add_argument("--map", type=pathlib.Path, default=top / "shim/exports.map")
+    parser.add_argument("--header", type=pathlib.Path, default=top / "runtime/include/cajeta/xpu.h")
     parser.add_argument("--shim", type=pathlib.Path)
     parser.add_argument("--softgpu", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -84,7 +106,7 @@ def main():
     if not rows:
         problems.append(f"{arguments.table}: no rows")
     if arguments.shim:
-        counts.append(f"shim {check_shim(arguments.shim, rows, arguments.map, problems)}")
+        counts.append(f"shim {check_shim(arguments.shim, rows, arguments.header, arguments.map, problems)}")
     if arguments.softgpu:
         counts.append(f"softgpu {check_softgpu(arguments.softgpu, rows, problems)}")
     for problem in problems:

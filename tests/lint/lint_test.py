@@ -231,24 +231,27 @@ class RowsTable(Tree):
 
 class Exports(Tree):
     """Builds real shared libraries: what nm and readelf print is part of what is tested."""
-    MAP = "T_1.0 { global: cuInit; cuCtxSynchronize; dlsym; cajeta_*; local: *; };\n"
+    MAP = "T_1.0 { global: cajeta_xpu_version; local: _Z*; };\n"
+    HEADER = "/* cajeta_xpu_nothing() */\nint cajeta_xpu_version(void);\n"
     CODE = "int cuInit(void){return 0;} int cuCtxSynchronize(void){return 0;}\n"
 
     def setUp(self):
         super().setUp()
         self.table = self.put("t.def", "DRIVER_ENTRY(cuCtxSynchronize, a, 1, , P, P, N)\nDRIVER_ENTRY(cuInit, a, 1, , P, P, N)\n")
         self.map = self.put("exports.map", self.MAP)
+        self.header = self.put("xpu.h", self.HEADER)
 
     def build(self, name, code, *link):
         source = self.put("source.c", code)
         library = self.root / name
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, *link], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", library, source, *link], check=True)
         return library
 
     def shim(self, code, *link, version_script=None):
         script = self.put("link.map", version_script or self.MAP)
         library = self.build("libcajeta_xpu.so", code, f"-Wl,--version-script={script}", *link)
-        return run(sys.executable, TOOLS / "check_exports.py", "--table", self.table, "--map", self.map, "--shim", library)
+        return run(sys.executable, TOOLS / "check_exports.py", "--table", self.table, "--map", self.map, "--header", self.header,
+                   "--shim", library)
 
     def softgpu(self, code, *link):
         library = self.build("libcuda.so.1", code, *link)
@@ -259,7 +262,8 @@ class Exports(Tree):
         self.assertIn(message, result[1])
         self.assertIn("1 faults", result[1])
 
-    DLSYM = "void* dlsym(void* h, const char* n){return h ? h : (void*)n;} int cajeta_xpu_version(void){return 1;}\n"
+    API = "int cajeta_xpu_version(void){return 1;} int cajeta_xpu_marker, _exit, _Exit;\n"
+    DLSYM = "void* dlsym(void* h, const char* n){return h ? h : (void*)n;}" + API
 
     def test_exact_exports_pass(self):
         code, output = self.shim(self.CODE + self.DLSYM)
@@ -269,19 +273,34 @@ class Exports(Tree):
         self.expect_fault(self.shim("int cuInit(void){return 0;}\n" + self.DLSYM), "does not export cuCtxSynchronize")
 
     def test_missing_door_is_found(self):
-        self.expect_fault(self.shim(self.CODE), "does not export dlsym")
+        self.expect_fault(self.shim(self.CODE + self.API), "does not export dlsym")
 
     def test_planted_faults_are_found(self):
-        self.expect_fault(self.shim(self.CODE + self.DLSYM + 'const char* cajeta_x = "CAJETA_XPU_MUTANT";\n'),
+        self.expect_fault(self.shim(self.CODE + self.DLSYM + 'static const char m[] __attribute__((used)) = "CAJETA_XPU_MUTANT";\n'),
                           "has planted faults")
 
     def test_leaked_symbol_is_found(self):
-        loose = self.MAP.replace("cuInit;", "cuInit; leaked;")
-        self.expect_fault(self.shim(self.CODE + self.DLSYM + "int leaked;\n", version_script=loose), "exports leaked")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM + "int leaked;\n"), "exports leaked")
+
+    def test_function_that_the_header_lacks_is_found(self):
+        self.header.write_text("", encoding="utf-8")
+        code, output = self.shim(self.CODE + self.DLSYM)
+        self.assertEqual(code, 1, output)
+        self.assertIn("exports cajeta_xpu_version", output)
+        self.assertIn("names cajeta_xpu_version, which the header does not declare", output)
+
+    def test_function_without_a_version_is_found(self):
+        self.header.write_text(self.HEADER + "int cajeta_xpu_later(void);\n", encoding="utf-8")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM + "int cajeta_xpu_later;\n"),
+                          "no version of the version script names cajeta_xpu_later")
+
+    def test_function_under_another_version_is_found(self):
+        self.expect_fault(self.shim(self.CODE + self.DLSYM, version_script=self.MAP.replace("T_1.0", "T_0.9")),
+                          "as of T_0.9, not T_1.0")
 
     def test_wide_pattern_in_the_map_is_found(self):
-        self.map.write_text(self.MAP.replace("cuInit;", "cuInit; _Z*;"), encoding="utf-8")
-        self.expect_fault(self.shim(self.CODE + self.DLSYM), "the pattern _Z*")
+        self.map.write_text(self.MAP.replace("global:", "global: cajeta_*;"), encoding="utf-8")
+        self.expect_fault(self.shim(self.CODE + self.DLSYM), "pattern cajeta_*")
 
     def test_foreign_library_is_found(self):
         self.build("libforeign.so", "int foreign(void){return 0;}\n", "-Wl,-soname,libforeign.so.3")
