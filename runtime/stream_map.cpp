@@ -101,14 +101,10 @@ StreamQueue* introduce(CUstream stream) noexcept {
   }
   ContextState* context = context_state(context_handle);
   if (context == nullptr) return nullptr;
+  if (is_green) context->direct_only = true;
   stream_created(stream, context, flags);
   MutexGuard guard(g_mutex);
-  StreamQueue* queue = look_up(stream);
-  if (queue != nullptr && is_green) {
-    QueueGuard queue_guard(queue->lock());
-    queue->gate(DirectReason::kGreenContext);
-  }
-  return queue;
+  return look_up(stream);
 }
 
 // Outside g_mutex: the queue may still have to call the driver. It stays in use until then, so

@@ -6,6 +6,7 @@
 
 #include "runtime/deadline.h"
 #include "runtime/deferral.h"
+#include "runtime/driver_scope.h"
 #include "shim/hooks.h"
 
 namespace shim {
@@ -47,6 +48,19 @@ runtime::ContextState* primary_context(CUdevice device) noexcept {
   if (runtime::real.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
   runtime::real.cuDevicePrimaryCtxRelease_v2(device);
   return runtime::context_state(context);
+}
+
+runtime::ContextState* green_context(CUgreenCtx green) noexcept {
+  CUcontext context = nullptr;
+  if (runtime::real.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS || context == nullptr) {
+    return nullptr;
+  }
+  return runtime::context_state(context);
+}
+
+bool device_of(const runtime::ContextState& context, CUdevice* device) noexcept {
+  const runtime::DriverScope scope(&context);
+  return runtime::real.cuCtxGetDevice(device) == CUDA_SUCCESS;
 }
 
 // Release ends the context only with its last reference; reset ends what is in it at once, and the
@@ -147,16 +161,21 @@ CUresult Hooks::cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) noexcept
   return result;
 }
 
+// It may hold the last reference to its primary context, which then goes with it.
 CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
-  CUcontext context = nullptr;
-  runtime::ContextState* state = nullptr;
-  if (runtime::real.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS && context != nullptr) {
-    state = runtime::context_state(context);
-  }
+  CUresult submitted = before<EntryId::cuGreenCtxDestroy>(green);
+  CUdevice device = 0;
+  runtime::ContextState* state = green_context(green);
+  runtime::ContextState* primary =
+      state != nullptr && device_of(*state, &device) ? primary_context(device) : nullptr;
+  if (primary != nullptr) runtime::context_dies(*primary);
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
+  if (result == CUDA_SUCCESS && primary != nullptr && !is_primary_active(device)) {
+    runtime::context_gone(*primary);
+  }
   runtime::forget_thread_context();
-  return result;
+  return combine(submitted, result);
 }
 
 CUresult Hooks::cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) noexcept {

@@ -26,7 +26,8 @@ struct Scenario {
 // Each file's scenarios.
 extern const std::vector<Scenario> kStreamScenarios, kHostScenarios, kLaunchScenarios,
     kSequenceScenarios, kLifetimeScenarios, kGraphScenarios, kFaultScenarios, kAttributeScenarios,
-    kContextScenarios, kRefusalScenarios, kCaptureScenarios, kOwnGraphScenarios, kEndingScenarios;
+    kContextScenarios, kRefusalScenarios, kCaptureScenarios, kOwnGraphScenarios, kEndingScenarios,
+    kGreenScenarios;
 
 const char* error_name(CUresult result);
 

@@ -20,7 +20,8 @@
 //   B <wait> <thread> <entry> <goals>
 //   E <wait>
 //     A host call began and ended to wait for <goals>: a list of operations, or c<context> for all
-//     that was submitted in a context. Synchronising calls, blocking copies, frees and unloads.
+//     that was submitted in a context; a list of those if it has green contexts. Synchronising
+//     calls, blocking copies, frees and unloads.
 //   Q <thread> <entry> <object> <yes|no> <goals>
 //     A host call asked whether <goals> are done. <object>: s<stream> or e<event ordinal>.
 //

@@ -55,7 +55,7 @@ TEST_CASE("a trace is read field by field") {
   REQUIRE(trace.waits.size() == 4);
   CHECK(trace.waits[0].is_over);
   CHECK(trace.waits[0].goals == std::vector<OperationIndex>{1, 2});
-  CHECK(trace.waits[1].context == 2);
+  CHECK(trace.waits[1].contexts == std::vector<std::uint64_t>{2});
   CHECK_FALSE(trace.waits[1].is_over);
   CHECK(trace.waits[2].object == "e4");
   CHECK_FALSE(trace.waits[2].is_over);

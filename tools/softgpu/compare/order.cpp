@@ -57,7 +57,9 @@ Order::Order(const Trace& trace, Reading reading, const std::vector<bool>& void_
     return submitted[context][is_own ? thread : 0];
   };
   const auto add_goals = [&](Clock* clock, const Wait& wait) {
-    if (wait.context != 0) join(clock, in_context(wait.context, wait.thread));
+    for (const std::uint64_t context : wait.contexts) {
+      join(clock, in_context(context, wait.thread));
+    }
     for (const OperationIndex goal : wait.goals) {
       if (is_own && trace.operations[goal].thread != wait.thread) continue;
       join(clock, clocks_[goal]);

@@ -138,6 +138,18 @@ class Parser {
     return !list->empty();
   }
 
+  // c<context>,c<context>...
+  static bool parse_contexts(std::string_view text, std::vector<std::uint64_t>* contexts) {
+    while (!text.empty()) {
+      const std::string_view one = take(&text, ',');
+      std::uint64_t context = 0;
+      if (one.empty() || one[0] != 'c') return false;
+      if (!parse_number(one.substr(1), &context) || context == 0) return false;
+      contexts->push_back(context);
+    }
+    return !contexts->empty();
+  }
+
   bool parse_submitted(std::string_view line) {
     Operation operation;
     OperationIndex number = 0;
@@ -177,7 +189,7 @@ class Parser {
     if (!parse_number(take(&line, ' '), &wait.thread)) return false;
     wait.entry = take(&line, ' ');
     if (!line.empty() && line[0] == 'c') {
-      if (!parse_number(line.substr(1), &wait.context) || wait.context == 0) return false;
+      if (!parse_contexts(line, &wait.contexts)) return false;
     } else if (!parse_list(line, &wait.goals)) {
       return false;
     }

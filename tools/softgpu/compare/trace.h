@@ -41,8 +41,8 @@ struct Operation {
 struct Wait {
   std::uint64_t thread = 0;
   std::string_view entry;
-  std::string_view object;    // queries only
-  std::uint64_t context = 0;  // not 0: for everything in it
+  std::string_view object;              // queries only
+  std::vector<std::uint64_t> contexts;  // for everything in them
   std::vector<OperationIndex> goals;
   std::uint64_t submitted = 0;  // queries of streams only: operations of the stream by then
   bool is_query = false;

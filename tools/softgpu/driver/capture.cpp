@@ -154,7 +154,8 @@ CUresult fork(Stream& stream, const Event& event) {
 
 bool takes_part(const CaptureSequence& sequence, const Context& context, bool only_blocking) {
   return std::any_of(sequence.streams.begin(), sequence.streams.end(), [&](const Stream* stream) {
-    return stream->context == &context && (!only_blocking || stream->is_blocking());
+    if (only_blocking) return stream->context == &context && stream->is_blocking();
+    return covers(context, *stream->context);
   });
 }
 

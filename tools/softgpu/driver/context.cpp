@@ -97,8 +97,18 @@ Context& create_context(CUdevice device, unsigned flags) {
   return *context;
 }
 
+Context& create_green_context(Context& primary, unsigned multiprocessors) {
+  Context& green = create_context(primary.device, primary.flags);
+  green.primary = &primary;
+  green.multiprocessors = multiprocessors;
+  return green;
+}
+
 void tear_down(Context& context) {
   note_pending_work(context);
+  for (const auto& green : contexts().all()) {
+    if (green->primary == &context && green->is_alive) tear_down(*green);
+  }
   context.is_alive = false;  // first: the lock is dropped while work ends
   finish_work(context);
   unload_context_modules(context);
@@ -106,6 +116,8 @@ void tear_down(Context& context) {
   destroy_events(context);
   release_all(context);
   context.peers.clear();
+  context.retired.clear();
+  context.last_wait = nullptr;
 }
 
 void destroy_context(Context& context) {
@@ -131,16 +143,20 @@ Context* current_context_or_null() {
   return stack.empty() ? nullptr : stack.back();
 }
 
-Context& current_context() {
+Context& exact_current_context() {
   Context* const context = current_context_or_null();
   if (context == nullptr) fail(CUDA_ERROR_INVALID_CONTEXT);
   if (!context->is_alive) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return *context;
 }
 
+Context& current_context() {
+  return owner_of(exact_current_context());
+}
+
 void require_usable(const Context& context) {
   if (!context.is_alive) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  check(context.sticky_error);
+  check(sticky_error(context));
 }
 
 Context& usable_context() {
@@ -149,16 +165,21 @@ Context& usable_context() {
   return context;
 }
 
-Context& context_of(CUcontext handle) {
-  if (handle == nullptr) return current_context();
+Context& exact_context_of(CUcontext handle) {
+  if (handle == nullptr) return exact_current_context();
   Context* const context = contexts().find(handle);
   if (context == nullptr) fail(CUDA_ERROR_INVALID_CONTEXT);
   if (!context->is_alive) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return *context;
 }
 
+Context& context_of(CUcontext handle) {
+  return owner_of(exact_context_of(handle));
+}
+
 void set_sticky_error(Context& context, CUresult error) {
-  if (context.sticky_error == CUDA_SUCCESS) context.sticky_error = error;
+  CUresult& kept = owner_of(context).sticky_error;
+  if (kept == CUDA_SUCCESS) kept = error;
 }
 
 std::uint64_t thread_ordinal() {

@@ -28,15 +28,15 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device) {
 
 CUresult destroy(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  Context& context = context_of(handle);
-  if (context.is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+  Context& context = exact_context_of(handle);
+  if (context.is_primary || context.primary != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   destroy_context(context);
   return CUDA_SUCCESS;
 }
 
 CUresult push(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  context_stack().push_back(&context_of(handle));
+  context_stack().push_back(&exact_context_of(handle));
   return CUDA_SUCCESS;
 }
 
@@ -50,17 +50,17 @@ CUresult pop(CUcontext* out) {
 
 CUresult set_current(CUcontext handle) {
   std::vector<Context*>& stack = context_stack();
-  Context* const context = handle == nullptr ? nullptr : &context_of(handle);
+  Context* const context = handle == nullptr ? nullptr : &exact_context_of(handle);
   if (!stack.empty()) stack.pop_back();
   if (context != nullptr) stack.push_back(context);
   return CUDA_SUCCESS;
 }
 
 CUresult synchronize(Context& context) {
-  check(context.sticky_error);
+  check(sticky_error(context));
   check(capture_forbids_context_sync(&context));
   wait_for_context(context);
-  return context.sticky_error;
+  return sticky_error(context);
 }
 
 template <class T>
@@ -117,7 +117,7 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
 CUresult CUDAAPI cuCtxAttach(CUcontext* out, unsigned flags) {
   return call(EntryId::cuCtxAttach, [&]() -> CUresult {
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    Context& context = current_context();
+    Context& context = softgpu::exact_current_context();
     ++context.attach_count;
     *out = context.handle;
     return CUDA_SUCCESS;
@@ -127,7 +127,7 @@ CUresult CUDAAPI cuCtxAttach(CUcontext* out, unsigned flags) {
 CUresult CUDAAPI cuCtxDetach(CUcontext handle) {
   return call(EntryId::cuCtxDetach, [&]() -> CUresult {
     if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    Context& context = softgpu::context_of(handle);
+    Context& context = softgpu::exact_context_of(handle);
     if (--context.attach_count > 0) return CUDA_SUCCESS;
     return softgpu::destroy(handle);
   });
@@ -192,7 +192,7 @@ CUresult CUDAAPI cuCtxSetFlags(unsigned flags) {
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id) {
   return call(EntryId::cuCtxGetId, [&]() -> CUresult {
-    softgpu::set(id, static_cast<unsigned long long>(softgpu::context_of(context).id));
+    softgpu::set(id, static_cast<unsigned long long>(softgpu::exact_context_of(context).id));
     return CUDA_SUCCESS;
   });
 }
@@ -215,12 +215,13 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned* version) {
 }
 
 CUresult CUDAAPI cuCtxSynchronize() {
-  return call(EntryId::cuCtxSynchronize, [&] { return softgpu::synchronize(current_context()); });
+  return call(EntryId::cuCtxSynchronize,
+              [&] { return softgpu::synchronize(softgpu::exact_current_context()); });
 }
 
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
   return call(EntryId::cuCtxSynchronize_v2,
-              [&] { return softgpu::synchronize(softgpu::context_of(context)); });
+              [&] { return softgpu::synchronize(softgpu::exact_context_of(context)); });
 }
 
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value) {

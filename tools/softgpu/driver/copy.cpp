@@ -257,7 +257,7 @@ CUresult submit_copy(Stream& stream, const CUDA_MEMCPY3D& parameters, bool is_as
   const std::shared_ptr<Operation> operation = enqueue(stream, work);
   if (!is_waited_for(from, to, touches_managed, is_async)) return CUDA_SUCCESS;
   wait_for(operation);
-  return context.sticky_error;
+  return sticky_error(context);
 }
 
 std::shared_ptr<Operation> make_copy_operation(const CopyWork& work, std::uint64_t stream_ordinal,

@@ -59,7 +59,7 @@ Engine::Piece Engine::run_piece(const OperationPtr& operation) {
   operation->state_ = Operation::State::kRunning;
   bool is_finished = true;
   if (operation->is_skipped_on_error() && operation->context != nullptr &&
-      operation->context->sticky_error != CUDA_SUCCESS) {
+      sticky_error(*operation->context) != CUDA_SUCCESS) {
     operation->was_skipped = true;
   } else {
     driver_mutex().unlock();
@@ -97,7 +97,7 @@ void Engine::complete(const OperationPtr& operation) {
 std::vector<Engine::OperationPtr> Engine::pending(const Context* context) const {
   std::vector<OperationPtr> found;
   for (const auto& [order, operation] : pending_) {
-    if (context == nullptr || operation->context == context) found.push_back(operation);
+    if (context == nullptr || covers(*context, *operation->context)) found.push_back(operation);
   }
   return found;
 }
@@ -161,7 +161,7 @@ bool can_skip_kernels(const Stream& stream) {
   static const bool is_possible =
       options().null_executor && options().order == Order::kEarly && !is_logging();
   return is_possible && Engine::get().is_quiet() && !is_capturing(stream) &&
-         stream.context->active_captures == 0 && stream.context->sticky_error == CUDA_SUCCESS;
+         stream.context->active_captures == 0 && sticky_error(*stream.context) == CUDA_SUCCESS;
 }
 
 void progress_for_query(const std::shared_ptr<Operation>& operation, unsigned& polls) {

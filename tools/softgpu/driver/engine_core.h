@@ -37,7 +37,7 @@ class Engine {
   void make_random_progress();
 
   bool is_quiet() const { return pending_.empty(); }
-  // Pending operations of one context, or of all (null).
+  // Pending operations of one context and its green ones, or of all (null).
   std::vector<OperationPtr> pending(const Context* context) const;
 
   // A host function, or whatever else blocked an operation, is done: look again.

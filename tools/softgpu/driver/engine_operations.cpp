@@ -168,7 +168,7 @@ struct Maker {
       CUresult status = CUDA_SUCCESS;
       {
         DriverLock lock;
-        status = context->sticky_error;
+        status = sticky_error(*context);
       }
       work.callback(work.stream, status, work.user_data);
     };

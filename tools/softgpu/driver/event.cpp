@@ -62,7 +62,7 @@ CUresult destroy(CUevent handle) {
 CUresult record(CUevent handle, Stream& stream, unsigned flags) {
   const std::shared_ptr<Event> event = event_of(handle);
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  if (event->context != stream.context) {
+  if (event->context != &owner_of(*stream.context)) {
     note_misuse(Misuse::kContext);
     return CUDA_ERROR_INVALID_HANDLE;
   }

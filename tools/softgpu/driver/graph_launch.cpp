@@ -50,9 +50,11 @@ Context& context_of_work(const Work& work, Stream& stream) {
 // on, a wait is for the latest record.
 OperationPtr make_step(const ExecStep& step, Stream& stream) {
   const Work& work = step.node->work;
+  Context& context = context_of_work(work, stream);
+  Context& where = covers(context, *stream.context) ? *stream.context : context;
   if (!step.node->enabled || std::holds_alternative<EmptyWork>(work))
     return std::make_shared<Nothing>();
-  return make_operation(work, context_of_work(work, stream), stream.ordinal, stream.sequence++);
+  return make_operation(work, where, stream.ordinal, stream.sequence++);
 }
 
 std::vector<OperationPtr> make_steps(const GraphExec& exec, Stream& stream) {

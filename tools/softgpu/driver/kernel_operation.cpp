@@ -99,7 +99,7 @@ class KernelOperation final : public Operation {
       : code_(work.function->code),
         stream_ordinal_(stream_ordinal),
         sequence_(sequence),
-        device_(where) {
+        device_(owner_of(where)) {
     context = &where;
     if (is_logging()) log_text_ = describe(work);
     if (options().null_executor) return;

@@ -123,7 +123,7 @@ std::vector<std::shared_ptr<Event>> launch_events(const Stream& stream, const Ke
       continue;
     }
     found.push_back(event_of(handle));
-    if (found.back()->context != stream.context) {
+    if (found.back()->context != &owner_of(*stream.context)) {
       note_misuse(Misuse::kContext);
       fail(CUDA_ERROR_INVALID_HANDLE);
     }
@@ -239,7 +239,8 @@ CUresult launch(Stream& stream, CUfunction function, const LaunchShape& shape, v
   // Reused, so that a launch that goes nowhere (null executor) allocates nothing. The driver lock
   // guards it.
   static KernelWork& work = *new KernelWork;
-  CUresult code = make_kernel_work(function, shape, params, extra, *stream.context, &work);
+  CUresult code =
+      make_kernel_work(function, shape, params, extra, owner_of(*stream.context), &work);
   if (code != CUDA_SUCCESS) return code;
   if (attributes.count != 0) {
     code = set_launch_attributes(attributes.values, attributes.count, false, &work);

@@ -93,7 +93,7 @@ CUresult submit_memset(Stream& stream, const CUDA_MEMSET_NODE_PARAMS& parameters
   // Documented: asynchronous to the host except on pinned and unified memory.
   if (is_async || !is_host_visible) return CUDA_SUCCESS;
   wait_for(operation);
-  return context.sticky_error;
+  return sticky_error(context);
 }
 
 std::shared_ptr<Operation> make_memset_operation(const MemsetWork& work,

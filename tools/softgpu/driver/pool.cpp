@@ -76,7 +76,7 @@ CUresult allocate_in_order(CUdeviceptr* out, std::size_t size, CUmemoryPool hand
   if (stream.kind == StreamKind::kLegacy) check(capture_forbids_legacy(*stream.context));
   if (handle == nullptr) handle = pools_of(stream.context->device).current;
   Pool& pool = pool_of(handle);
-  const auto allocation = allocate(*stream.context, size, MemoryKind::kPool);
+  const auto allocation = allocate(owner_of(*stream.context), size, MemoryKind::kPool);
   allocation->pool = handle;
   pool.used += size;
   pool.used_high = std::max(pool.used_high, pool.used);

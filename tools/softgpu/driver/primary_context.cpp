@@ -5,21 +5,30 @@
 #include "tools/softgpu/driver/entry.h"
 
 namespace softgpu {
+
+void retain_primary(Context& context) {
+  if (!context.is_alive) revive(context);
+  ++context.retain_count;
+}
+
+void release_primary(Context& context) {
+  if (--context.retain_count == 0 && context.is_alive) tear_down(context);
+}
+
 namespace {
 
 CUresult retain(CUcontext* out, CUdevice device) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context& context = primary_context(device);
-  if (!context.is_alive) revive(context);
-  ++context.retain_count;
+  retain_primary(context);
   *out = context.handle;
   return CUDA_SUCCESS;
 }
 
-CUresult release_primary(CUdevice device) {
+CUresult release(CUdevice device) {
   Context& context = primary_context(device);
   if (context.retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--context.retain_count == 0 && context.is_alive) tear_down(context);
+  release_primary(context);
   return CUDA_SUCCESS;
 }
 
@@ -53,12 +62,11 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
-  return call(EntryId::cuDevicePrimaryCtxRelease, [&] { return softgpu::release_primary(device); });
+  return call(EntryId::cuDevicePrimaryCtxRelease, [&] { return softgpu::release(device); });
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  return call(EntryId::cuDevicePrimaryCtxRelease_v2,
-              [&] { return softgpu::release_primary(device); });
+  return call(EntryId::cuDevicePrimaryCtxRelease_v2, [&] { return softgpu::release(device); });
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {

@@ -51,6 +51,8 @@ enum class HandleKind : std::uint64_t {
   kGraphNode,
   kGraphExec,
   kUserObject,
+  kGreenContext,
+  kResourceDescriptor,
 };
 
 // Handles of one kind. A slot is reused as soon as its object is gone, last in first out, as a real

@@ -33,9 +33,24 @@ Stream& per_thread_stream(Context& context) {
   return *stream;
 }
 
+bool is_wanted(const Operation& operation) {
+  return !operation.done || operation.trace != nullptr;
+}
+
 void add_unfinished(const Stream& stream, std::vector<std::shared_ptr<Operation>>* all) {
   for (const auto& operation : stream.tail) {
-    if (!operation->done || operation->trace != nullptr) all->push_back(operation);
+    if (is_wanted(*operation)) all->push_back(operation);
+  }
+}
+
+// A destroyed stream leaves its context.
+void retire(const Stream& stream, std::vector<std::shared_ptr<Operation>>* retired) {
+  if (is_tracing()) retired->insert(retired->end(), stream.tail.begin(), stream.tail.end());
+}
+
+void add_wait(const Context& context, std::vector<std::shared_ptr<Operation>>* all) {
+  if (context.last_wait != nullptr && is_wanted(*context.last_wait)) {
+    all->push_back(context.last_wait);
   }
 }
 
@@ -55,7 +70,9 @@ Stream& create_stream(Context& context, unsigned flags, int priority) {
   stream->handle = streams().add(stream);
   // Blocking ones go in blocking_streams(), which legacy work comes by.
   std::erase_if(context.streams, [](const auto& other) {
-    return other->is_destroyed && !other->is_blocking() && is_idle(*other);
+    if (!other->is_destroyed || other->is_blocking() || !is_idle(*other)) return false;
+    retire(*other, &other->context->retired);
+    return true;
   });
   context.streams.push_back(stream);
   return *stream;
@@ -75,7 +92,12 @@ void make_legacy_stream(Context& context) {
 
 void destroy_streams(Context& context) {
   for (const auto& stream : context.streams) {
-    if (!stream->is_destroyed) destroy_stream(*stream);
+    if (context.primary != nullptr) {
+      // A green context leaves its streams behind: to use one is CONTEXT_IS_DESTROYED.
+      capture_stream_destroyed(*stream);
+    } else if (!stream->is_destroyed) {
+      destroy_stream(*stream);
+    }
   }
   for (const auto& [thread, stream] : context.per_thread) capture_stream_destroyed(*stream);
   context.streams.clear();
@@ -85,9 +107,15 @@ void destroy_streams(Context& context) {
 
 Stream& resolve_stream_any(CUstream handle, bool per_thread_default) {
   if (handle == nullptr) handle = per_thread_default ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-  if (handle == CU_STREAM_LEGACY) return *current_context().legacy_stream;
-  if (handle == CU_STREAM_PER_THREAD) return per_thread_stream(current_context());
-  return streams().get(handle);
+  if (handle == CU_STREAM_LEGACY) return *exact_current_context().legacy_stream;
+  if (handle == CU_STREAM_PER_THREAD) {
+    Context& context = exact_current_context();
+    if (context.primary != nullptr) fail(CUDA_ERROR_INVALID_HANDLE);  // cuStreamGetCtx_v2 says so
+    return per_thread_stream(context);
+  }
+  Stream& stream = streams().get(handle);
+  if (!stream.context->is_alive) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);  // a green one
+  return stream;
 }
 
 Stream& resolve_stream(CUstream handle, bool per_thread_default) {
@@ -111,10 +139,7 @@ std::shared_ptr<Stream> shared_stream(Stream& stream) {
 std::vector<Stream*> blocking_streams(Context& context) {
   std::erase_if(context.streams, [&context](const auto& stream) {
     if (!stream->is_destroyed || !is_idle(*stream)) return false;
-    if (is_tracing() && stream->is_blocking()) {
-      std::vector<std::shared_ptr<Operation>>& retired = context.legacy_stream->retired;
-      retired.insert(retired.end(), stream->tail.begin(), stream->tail.end());
-    }
+    retire(*stream, stream->is_blocking() ? &context.legacy_stream->retired : &context.retired);
     return true;
   });
   std::vector<Stream*> found;
@@ -123,6 +148,25 @@ std::vector<Stream*> blocking_streams(Context& context) {
   }
   for (const auto& [thread, stream] : context.per_thread) found.push_back(stream.get());
   return found;
+}
+
+void add_context_waits(const Context& context, std::vector<std::shared_ptr<Operation>>* all) {
+  add_wait(context, all);
+  if (context.primary != nullptr) add_wait(*context.primary, all);
+}
+
+std::vector<std::shared_ptr<Operation>> context_tails(Context& context) {
+  std::vector<std::shared_ptr<Operation>> all;
+  for (const auto& one : contexts().all()) {
+    if (!one->is_alive || !covers(context, *one)) continue;
+    add_unfinished(*one->legacy_stream, &all);
+    all.insert(all.end(), one->legacy_stream->retired.begin(), one->legacy_stream->retired.end());
+    all.insert(all.end(), one->retired.begin(), one->retired.end());
+    for (const auto& stream : one->streams) add_unfinished(*stream, &all);
+    for (const auto& [thread, stream] : one->per_thread) add_unfinished(*stream, &all);
+    add_context_waits(*one, &all);
+  }
+  return all;
 }
 
 std::vector<std::shared_ptr<Operation>> stream_dependencies(Stream& stream) {
@@ -134,6 +178,7 @@ std::vector<std::shared_ptr<Operation>> stream_dependencies(Stream& stream) {
   } else if (stream.is_blocking()) {
     add_unfinished(*stream.context->legacy_stream, &all);
   }
+  add_context_waits(*stream.context, &all);
   return all;
 }
 

@@ -78,6 +78,11 @@ std::vector<Stream*> blocking_streams(Context& context);
 // add. Done ones are left out, unless a trace wants to know of them.
 std::vector<std::shared_ptr<Operation>> stream_dependencies(Stream& stream);
 
+// What cuCtxWaitEvent demands of work in a context.
+void add_context_waits(const Context& context, std::vector<std::shared_ptr<Operation>>* all);
+// What everything submitted to a context and its green ones has to end with.
+std::vector<std::shared_ptr<Operation>> context_tails(Context& context);
+
 // No unfinished work on the stream itself.
 bool is_idle(const Stream& stream);
 

@@ -19,7 +19,9 @@ CUresult set(T* out, T value) {
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
   if (out == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  *out = create_stream(usable_context(), flags, priority).handle;
+  Context& context = exact_current_context();
+  require_usable(context);
+  *out = create_stream(context, flags, priority).handle;
   return CUDA_SUCCESS;
 }
 
@@ -27,7 +29,7 @@ CUresult destroy(CUstream handle) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  destroy_stream(streams().get(handle));
+  destroy_stream(resolve_stream_any(handle, false));
   return CUDA_SUCCESS;
 }
 
@@ -35,7 +37,7 @@ CUresult synchronize(Stream& stream) {
   check(capture_forbids_sync(stream));
   Context& context = *stream.context;
   wait_for_stream(stream);
-  return context.sticky_error;
+  return sticky_error(context);
 }
 
 CUresult query(Stream& stream) {
@@ -53,7 +55,7 @@ CUresult query(Stream& stream) {
   }
   trace_query(stream, unfinished, true);
   stream.polls = 0;
-  return context.sticky_error;
+  return sticky_error(context);
 }
 
 CUresult wait_event(Stream& stream, CUevent handle, unsigned flags) {
@@ -206,9 +208,11 @@ SOFTGPU_TWIN_ENTRY(cuStreamGetCtx, cuStreamGetCtx_ptsz, (CUstream stream, CUcont
 
 SOFTGPU_TWIN_ENTRY(cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz,
                    (CUstream stream, CUcontext* context, CUgreenCtx* green), {
-                     if (green != nullptr) *green = nullptr;
-                     return softgpu::set(context,
-                                         resolve_stream_any(stream, kPerThread).context->handle);
+                     if (context == nullptr || green == nullptr) return CUDA_ERROR_INVALID_VALUE;
+                     const softgpu::Context& of = *resolve_stream_any(stream, kPerThread).context;
+                     *context = softgpu::owner_of(of).handle;
+                     *green = of.green_handle;
+                     return CUDA_SUCCESS;
                    })
 
 SOFTGPU_TWIN_ENTRY(cuStreamAddCallback, cuStreamAddCallback_ptsz,

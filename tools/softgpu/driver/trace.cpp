@@ -122,7 +122,14 @@ TracedWait::TracedWait(const Goals& goals) {
 }
 
 TracedWait::TracedWait(const Context& context) {
-  if (is_tracing()) write_line(begin_wait(&number_, 'c' + std::to_string(context.ordinal)));
+  if (!is_tracing()) return;
+  std::string goals;
+  for (const auto& one : contexts().all()) {
+    if (!one->is_alive || !covers(context, *one)) continue;
+    if (!goals.empty()) goals += ',';
+    goals += 'c' + std::to_string(one->ordinal);
+  }
+  write_line(begin_wait(&number_, goals));
 }
 
 TracedWait::~TracedWait() {
