@@ -7,7 +7,10 @@ what it says of files and arguments that are no good.
                 --static FILE
 """
 import argparse
+import base64
 import csv
+import hashlib
+import html.parser
 import io
 import json
 import os
@@ -146,6 +149,50 @@ def case_report(tool):
     require("no report" in err, f"a program without CUDA: {err}")
 
 
+class Document(html.parser.HTMLParser):
+    """What an HTML report holds: its text, its script, whatever it refers to, tags left open."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.script, self.policy, self.links, self.open, self.faults = "", "", "", [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.links += [attributes[name] for name in ("src", "href", "srcset", "data") if name in attributes]
+        self.links += [tag] if tag in ("link", "img", "iframe", "object", "base") else []
+        if tag == "meta":
+            self.policy += attributes["content"] if "http-equiv" in attributes else ""
+        else:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["script"]:
+            self.script += data
+        else:
+            self.text += data
+
+
+def case_html(tool):
+    program = shutil.copy(tool.options.decode, tool.folder / "a'<b>\"&amp;")
+    report = tool.record("a.json", program, options=("--sites", "-d", "all"))
+    out, _ = tool("report", "a.json", "--format", "html")
+    page = Document(out)
+    require(not page.open and not page.faults, f"tags: {page.open} {page.faults}")
+    require(not page.links and "http:" not in out and "https:" not in out and "url(" not in out, f"{page.links}")
+    digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
+    require(f"script-src 'sha256-{digest}'" in page.policy and "default-src 'none'" in page.policy,
+            f"the script's hash is {digest}, the policy {page.policy}")
+    require("a'<b>\"&amp;" in page.text, "the name of the program is not shown as it is")
+    names = [entry["entry"] for entry in report["entries"]] + [site["place"] for site in report["sites"]["list"]]
+    require(all(name in page.text for name in names), f"not all of {names} are shown")
+
+
 def case_broken(tool):
     tool.record("a.json", tool.options.planted)
     text = (tool.folder / "a.json").read_bytes()
@@ -166,7 +213,7 @@ def case_broken(tool):
     tool.refuses("compare", "a.json", "later.json", names=["expected 1.x.x"])
     tool.refuses(names=["run, report, compare, merge, check, doctor, export, env"])
     tool.refuses("bogus", names=["run, report, compare, merge, check, doctor, export, env"])
-    tool.refuses("report", "a.json", "--format", "xml", names=["text", "json", "csv", "markdown"])
+    tool.refuses("report", "a.json", "--format", "xml", names=["text", "json", "csv", "markdown", "html"])
     tool.refuses("report", "a.json", "--bogus", names=["--bogus", "--sort"])
     tool.refuses("export", "a.json", "-f", "xml", names=["folded", "speedscope", "csv"])
     tool.refuses("completions", "tcsh", names=["bash", "zsh", "fish"])
@@ -265,7 +312,7 @@ def case_shells(tool):
         ask() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cajeta_xpu; echo "${{COMPREPLY[@]}}"; }}
         ask cajeta-xpu comp; ask cajeta-xpu report --format ''; ask cajeta-xpu check --no; ask cajeta-xpu completions z"""
     answers = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout.splitlines()
-    require(answers == ["compare completions", "text json csv markdown", "--no-new-sites", "zsh"], f"{answers}")
+    require(answers == ["compare completions", "text json csv markdown html", "--no-new-sites", "zsh"], f"{answers}")
     for shell in ("zsh", "fish"):
         script.write_text(tool("completions", shell)[0], encoding="utf-8")
         if shutil.which(shell):

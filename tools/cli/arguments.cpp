@@ -161,7 +161,7 @@ class CommandLine {
     report->add_option("FILE", report_.files, "Reports in JSON; - is standard input")
         ->required()
         ->type_name("");
-    add_format(report, &report_.format, {"text", "json", "csv", "markdown"});
+    add_format(report, &report_.format, {"text", "json", "csv", "markdown", "html"});
     std::vector<std::string> names;
     for (const auto& [name, sort] : kSorts) names.push_back(name);
     choice(report->add_option_function<std::string>(

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `report`: reports as text, JSON, CSV or Markdown. Each format is a file of its own with one
+// `report`: reports as text, JSON, CSV, Markdown or HTML. Each format is a file of its own with one
 // function; a further one is a branch here and a name in arguments.cpp.
 #include <unistd.h>
 
 #include "tools/cli/commands.h"
 #include "tools/cli/csv_output.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/html_output.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report_file.h"
@@ -50,6 +51,8 @@ int show_reports(const ReportOptions& options) {
     print_json(files.reports, options.files.size() > 1);
   } else if (options.format == "csv") {
     print_csv(files.reports);
+  } else if (options.format == "html") {
+    print(html_of(files.reports, options.view));
   } else {
     print_pages(files.reports, options);
   }

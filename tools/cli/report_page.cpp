@@ -162,7 +162,7 @@ void add_saving(const Report& report, Table* table) {
 void add_launches(const Report& report, Page* page) {
   const Launches& launches = report.launches;
   const std::uint64_t total = launches.total();
-  Table table{"LAUNCHES", "", {}, {}, {}};
+  Table table{kLaunchesTitle, "", {}, {}, {}};
   if (total == 0) {
     table.remark = "  none";
     page->tables.push_back(std::move(table));
@@ -171,7 +171,7 @@ void add_launches(const Report& report, Page* page) {
   table.columns = {
       {"", 24, true, 2}, {"count", 14}, {"share", 9}, {"host time", 14}, {"per launch", 11}};
   const CallTotals& queueing = launches.queueing_calls;
-  const std::uint64_t sent = std::min(launches.one_by_one_batches.amount, launches.sent_one_by_one);
+  const std::uint64_t sent = launches.queued_sent_one_by_one();
   const LaunchRow rows[] = {
       {"replayed in graphs", launches.replayed, launches.replayed_batches.total_ns,
        launches.replayed_batches.amount},
@@ -281,7 +281,7 @@ void add_entry_sum(const char* name, const Sum& sum, double whole_ns, Table* tab
 void add_entries(const Report& report, const View& view, Page* page) {
   const Entries entries = sorted_entries(report, view.sort);
   const std::size_t shown = std::min(entries.size(), view.top > 0 ? view.top : kEntriesAtExit);
-  Table table{"CALLS THAT OBSERVE THE DEVICE",
+  Table table{kEntriesTitle,
               format("    by %s, %zu of %zu entries", sort_name(view.sort), shown, entries.size()),
               {},
               {},

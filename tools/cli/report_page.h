@@ -17,6 +17,10 @@ struct View {
   bool has_stacks = false;
 };
 
+// Tables that a format adds to.
+inline constexpr const char* kLaunchesTitle = "LAUNCHES";
+inline constexpr const char* kEntriesTitle = "CALLS THAT OBSERVE THE DEVICE";
+
 Page page_of(const Report& report, const View& view);
 
 // Stacks of one entry that end at the same place, added up.
