@@ -12,7 +12,7 @@ namespace {
 
 // 160 bytes: initial-exec thread-locals come out of a small reserve when the library is opened by
 // dlopen.
-constinit thread_local char t_message[160] [[gnu::tls_model("initial-exec")]] = {};
+[[gnu::tls_model("initial-exec")]] constinit thread_local char t_message[160] = {};
 
 struct Name {
   int code;
