@@ -52,6 +52,9 @@ const char* name_of(int code) noexcept {
   for (const Name& known : kNames) {
     if (known.code == code) return known.name;
   }
+  constexpr const char* kUnknown = "unrecognized error code";
+  // Other numbers are no values of the enumeration, whose last is CUDA_ERROR_UNKNOWN.
+  if (code < 0 || code > CUDA_ERROR_UNKNOWN) return kUnknown;
   const api::ErrnoKeeper keeper;
   const runtime::ReentryGuard guard;
   const char* name = nullptr;
@@ -59,7 +62,7 @@ const char* name_of(int code) noexcept {
   if (runtime::real.cuGetErrorName(static_cast<CUresult>(code), &name) != CUDA_SUCCESS) {
     name = nullptr;
   }
-  return name != nullptr ? name : "unrecognized error code";
+  return name != nullptr ? name : kUnknown;
 }
 
 }  // namespace
