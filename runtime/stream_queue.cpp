@@ -18,15 +18,22 @@ constexpr std::uint32_t kMaxLaunches = 16384;
 // large arguments.
 constexpr std::size_t kMaxArgumentBytes = 16u << 20;
 
-constinit BatchSink* g_sink = nullptr;
+// Release pairs with the acquire of sink(): a thread may see that the library is awake before it
+// has seen what another one set up.
+constinit std::atomic<BatchSink*> g_sink{nullptr};
+
 constinit std::atomic<std::uint64_t> g_batches{0};  // opened so far
+
+BatchSink* sink() noexcept {
+  return g_sink.load(std::memory_order_acquire);
+}
 
 }  // namespace
 
 constinit std::atomic<std::uint32_t> g_nonempty_queues{0};
 
 void set_sink(BatchSink* sink) noexcept {
-  g_sink = sink;
+  g_sink.store(sink, std::memory_order_release);
 }
 
 void FlushCause::count() const noexcept {
@@ -81,7 +88,7 @@ void StreamQueue::start_waiting() noexcept {
 
 // Chooses what the batch will follow. The group has been entered.
 bool StreamQueue::open_batch(LaunchKey first) noexcept {
-  sequence_ = g_sink->recording_for(*this, first);
+  sequence_ = sink()->recording_for(*this, first);
   is_recording_ = sequence_ != nullptr;
   if (!is_recording_) {
     sequence_ = &scratch_;
@@ -181,7 +188,7 @@ CUresult StreamQueue::close(FlushCause cause) noexcept {
   CUresult result = CUDA_SUCCESS;
   {
     DriverScope scope(context());
-    result = g_sink->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
+    result = sink()->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
   }
   if (result != CUDA_SUCCESS) note_failure(result);
   reset_batch();
@@ -192,7 +199,7 @@ CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noex
   if (pending() == 0) return CUDA_SUCCESS;
   count_flush(cause);
   DriverScope scope(context());
-  CUresult result = g_sink->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
+  CUresult result = sink()->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
   note_submitted();
   if (result != CUDA_SUCCESS) note_failure(result);
   return result;
@@ -220,7 +227,7 @@ void StreamQueue::retire() noexcept {
 }
 
 void StreamQueue::purge(BatchSink::Purge what) noexcept {
-  if (g_sink != nullptr) g_sink->purge(*this, what);
+  if (sink() != nullptr) sink()->purge(*this, what);
 }
 
 }  // namespace runtime
