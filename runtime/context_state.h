@@ -57,7 +57,7 @@ struct ContextState {
   // A fault has been reported, perhaps of this context: nothing is queued until a launch succeeds.
   std::atomic<bool> is_suspect{false};
   std::atomic<bool> limits_known{false};
-  bool direct_only = false;  // green contexts
+  std::atomic<bool> direct_only{false};  // green contexts; any thread may find out
   std::uint32_t max_grid[3] = {};
   std::uint32_t max_block[3] = {};
   std::uint32_t max_threads = 0;
