@@ -165,7 +165,10 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (current == nullptr) return refuse(DirectReason::kStream);
   StreamTarget target = find_or_make_stream(launch.stream, per_thread_default);
   if (target.is_per_thread) return refuse(DirectReason::kPerThreadStream);
-  if (target.queue == nullptr || target.context != current) return refuse(DirectReason::kStream);
+  if (target.queue == nullptr || target.context != current) {
+    const bool is_green = target.context != nullptr && target.context->direct_only;
+    return refuse(is_green ? DirectReason::kGreenContext : DirectReason::kStream);
+  }
   // Nothing is learned of functions, and no code loaded ahead, for a stream that never asked.
   if (!target.queue->is_deferred()) return refuse(DirectReason::kNotDeferred);
   if (current->captures.load(std::memory_order_relaxed) != 0) return refuse(DirectReason::kCapture);

@@ -63,11 +63,12 @@ OWN_ENTRIES = [
 
 
 class Case:
-    """One fault: what is set for the shimmed run, and what its report must say."""
+    """One fault: what is set for the shimmed run, and what its report must say; of REPLAYING programs
+    or of those that are named."""
 
-    def __init__(self, name, environment, reasons=(), replays=None, version=None):
+    def __init__(self, name, environment, reasons=(), replays=None, version=None, programs=None):
         self.name, self.environment, self.reasons = name, environment, reasons
-        self.replays, self.version = replays, version
+        self.replays, self.version, self.programs = replays, version, programs
 
 
 def fail(spec):
@@ -113,6 +114,7 @@ NAMED = [
     Case("graph-memory", SMALL_DEVICE, [FAILED], replays=False),
     Case("no-budget", {"CAJETA_XPU_GRAPH_BYTES": "0"}, [NO_MEMORY], replays=False),
     Case("tiny-budget", {"CAJETA_XPU_GRAPH_BYTES": "70K"}, [NO_MEMORY], replays=False),
+    Case("green-streams", {}, ["green context"], programs=["green_streams"]),
 ]
 
 
@@ -187,7 +189,7 @@ def read_entries(path):
 
 
 def check_named(tester, case):
-    found, programs = [], REPLAYING
+    found, programs = [], case.programs or REPLAYING
     if case.version is not None:
         programs = [name for name in programs if tester.runs_on(name, case.version)]
         if not programs:
