@@ -14,6 +14,7 @@
 
 #include "profiler/exit_report.h"
 #include "runtime/log.h"
+#include "runtime/own_thread.h"
 
 namespace profiler {
 namespace {
@@ -84,12 +85,8 @@ bool install(int number, const struct sigaction& wanted) noexcept {
 }
 
 void start_thread() noexcept {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  const int failure = pthread_create(&thread, nullptr, &run, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int failure = runtime::start_own_thread(&thread, &run);
   if (failure == 0) {
     pthread_detach(thread);
   } else {

@@ -31,6 +31,7 @@ const char* name(DirectReason reason) noexcept {
       "unknown stream",
       "after a fault",
       "queueing stopped",
+      "profiler armed",
   };
   static_assert(sizeof kNames / sizeof *kNames == static_cast<std::size_t>(DirectReason::kCount));
   return kNames[static_cast<std::size_t>(reason)];

@@ -30,9 +30,10 @@ enum class DirectReason : std::uint8_t {
   kStreamAttributes,  // the stream has non-default attributes
   kCapture,           // a capture is active in the context
   kGreenContext,
-  kStream,   // no stream or context that we know
-  kFault,    // a fault has been reported; the driver says whether it is this context's
-  kStopped,  // queueing stopped for this process
+  kStream,    // no stream or context that we know
+  kFault,     // a fault has been reported; the driver says whether it is this context's
+  kStopped,   // queueing stopped for this process
+  kProfiler,  // the profiler times each launch
   kCount,
 };
 const char* name(DirectReason reason) noexcept;

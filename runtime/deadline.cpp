@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 
 #include "runtime/flush_queues.h"
 #include "runtime/log.h"
+#include "runtime/own_thread.h"
 
 namespace runtime {
 namespace {
@@ -124,12 +124,7 @@ void Deadline::wake() noexcept {
     return;
   }
   if (state != kNoThread || !state_.compare_exchange_strong(state, kAwake)) return;
-  // The thread takes no signal of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failure = pthread_create(&g_thread, nullptr, &run, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int failure = start_own_thread(&g_thread, &run);
   g_has_thread.store(failure == 0);
   if (failure != 0) {
     warn(

@@ -20,6 +20,7 @@ enum class State : std::uint8_t { kOff, kQueueing, kStopped };
 // stop_queueing() or the next submission point sends on.
 constinit std::atomic<State> g_state{State::kOff};
 constinit std::atomic<bool> g_may_queue{false};  // a stream that asks for it may queue
+constinit std::atomic<bool> g_is_timing{false};  // the profiler times each launch
 
 // On behalf of no call that could report it: a failure waits for the context's next submission
 // point. Lock held.
@@ -47,7 +48,9 @@ void close_all_unreported(const ContextState* context, FlushReason reason) noexc
 }  // namespace
 
 bool start(const Options& options) noexcept {
-  bool may_queue = options.defer != DeferMode::kNever && !options.launch_blocking;
+  bool may_queue = options.defer != DeferMode::kNever && !options.launch_blocking &&
+                   !options.is_timing_launches();
+  g_is_timing.store(options.is_timing_launches(), std::memory_order_relaxed);
   bool by_default = may_queue && options.defer == DeferMode::kAll;
   if (may_queue) Deadline::configure(options.deadline_us);
   set_default_deferral(by_default);
@@ -77,8 +80,9 @@ bool is_queueing() noexcept {
 }
 
 DirectReason queueing_stopped_reason() noexcept {
-  bool stopped = g_state.load(std::memory_order_relaxed) == State::kStopped;
-  return stopped ? DirectReason::kStopped : DirectReason::kNotDeferred;
+  if (g_state.load(std::memory_order_relaxed) == State::kStopped) return DirectReason::kStopped;
+  return g_is_timing.load(std::memory_order_relaxed) ? DirectReason::kProfiler
+                                                     : DirectReason::kNotDeferred;
 }
 
 void stop_queueing(const char* why) noexcept {

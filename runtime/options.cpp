@@ -145,6 +145,20 @@ bool parse_signal(const char* text, Options* options) noexcept {
   return false;
 }
 
+// Any value arms the profiler but those that say no everywhere else.
+bool parse_profiler(const char* text, Options* options) noexcept {
+  bool is_on = true;
+  if (!parse_switch(text, &is_on)) is_on = true;
+  return options->profiler = is_on, true;
+}
+
+bool parse_between(const char* text, std::uint64_t least, std::uint64_t most,
+                   std::uint64_t* value) noexcept {
+  std::uint64_t number = 0;
+  if (!parse_number(text, most, &number) || number < least) return false;
+  return *value = number, true;
+}
+
 constexpr Setting kSettings[] = {
     {"CAJETA_XPU_DEFER", "all (or 1), 0 (or off, none)", "unset",
      "Which streams queue their launches: all, none, or, unset, those that asked through the API.",
@@ -183,6 +197,42 @@ constexpr Setting kSettings[] = {
      "Write the report again every so many seconds.", parse_every},
     {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", "none",
      "Write the report when this signal arrives.", parse_signal},
+    {"CAJETA_PROFILER", "1, or any value that is not 0, off, no, false", "0",
+     "Write a trace: samples of what the host threads execute, and the device time of each launch, "
+     "which keeps every launch direct.",
+     parse_profiler},
+    {"CAJETA_PROFILER_GPU", "0, 1", "1",
+     "0: the profiler leaves the launches alone, and deferral as configured.",
+     [](const char* text, Options* options) noexcept {
+       return parse_switch(text, &options->times_launches);
+     }},
+    {"CAJETA_PROFILER_HZ", "0 to 10000 samples per second of a thread's CPU time", "1000",
+     "How often host threads are sampled; 0: never.",
+     [](const char* text, Options* options) noexcept {
+       return parse_between(text, 0, 10'000, &options->sample_hz);
+     }},
+    {"CAJETA_PROFILER_RING", "16 to 1M samples", "4096",
+     "Samples of a thread that may wait to be written; more are dropped and counted.",
+     [](const char* text, Options* options) noexcept {
+       return parse_between(text, 16, 1 << 20, &options->sample_ring);
+     }},
+    {"CAJETA_PROFILER_GPU_RING", "16 to 1M launches", "8192",
+     "Launches of a context whose device time may be outstanding; more are dropped and counted.",
+     [](const char* text, Options* options) noexcept {
+       return parse_between(text, 16, 1 << 20, &options->launch_ring);
+     }},
+    {"CAJETA_PROFILER_OUT", "a path", "cajeta.pftrace",
+     "Where the trace goes; in the path %p is the process id, %h the host, %r the rank, %e the "
+     "program. A file that another process writes is left to it, and the process id added.",
+     [](const char* text, Options* options) noexcept {
+       if (*text != '\0') options->trace_file = text;
+       return true;
+     }},
+    {"CAJETA_PROFILER_BYTES", "1M to 1024G bytes, K, M and G allowed", "512M",
+     "How large the trace may grow; what comes later is dropped and counted.",
+     [](const char* text, Options* options) noexcept {
+       return parse_between(text, 1 << 20, 1ull << 40, &options->trace_bytes);
+     }},
     {"CAJETA_XPU_LOG_LOOKUPS", "a path, or stderr", "unset",
      "Where to list every look-up of a driver symbol.",
      [](const char* text, Options* options) noexcept {

@@ -37,6 +37,16 @@ struct Options {
   int report_signal = 0;              // CAJETA_XPU_REPORT_SIGNAL; 0: none
   const char* log_lookups =
       nullptr;  // CAJETA_XPU_LOG_LOOKUPS: file that lists every symbol look-up
+
+  bool profiler = false;                      // CAJETA_PROFILER: anything that does not say "off"
+  bool times_launches = true;                 // CAJETA_PROFILER_GPU
+  std::uint64_t sample_hz = 1000;             // CAJETA_PROFILER_HZ, of a thread's CPU time
+  std::uint64_t sample_ring = 4096;           // CAJETA_PROFILER_RING, samples of a thread
+  std::uint64_t launch_ring = 8192;           // CAJETA_PROFILER_GPU_RING, launches of a context
+  std::uint64_t trace_bytes = 512ull << 20;   // CAJETA_PROFILER_BYTES, of the file
+  const char* trace_file = "cajeta.pftrace";  // CAJETA_PROFILER_OUT
+  // An armed device profiler keeps every launch direct: each is attributed as it is submitted.
+  bool is_timing_launches() const noexcept { return profiler && times_launches; }
 };
 
 // A row of the table: what the library, its command line tool and the manual know of a setting.

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
 
 #include "tests/unit/catch.h"
 
@@ -93,4 +94,33 @@ TEST_CASE("reports on a timer and on a signal") {
   for (const char* wrong : {"KILL", "12", "SIG", "USR3"}) {
     CHECK(with("CAJETA_XPU_REPORT_SIGNAL", wrong).report_signal == 0);
   }
+}
+
+TEST_CASE("the profiler: armed by any value but a no") {
+  for (const char* on : {"1", "yes", "all", "device"}) {
+    CHECK(with("CAJETA_PROFILER", on).is_timing_launches());
+  }
+  for (const char* off : {"0", "off", "NO", "false", ""}) {
+    CHECK_FALSE(with("CAJETA_PROFILER", off).profiler);
+  }
+  CHECK_FALSE(with("CAJETA_PROFILER_GPU", "0").is_timing_launches());
+  Variable armed("CAJETA_PROFILER", "1");
+  const runtime::Options host_only = with("CAJETA_PROFILER_GPU", "0");
+  CHECK(host_only.profiler);
+  CHECK_FALSE(host_only.is_timing_launches());
+}
+
+TEST_CASE("the profiler's rates, rings and file") {
+  CHECK(with("CAJETA_PROFILER_HZ", "97").sample_hz == 97);
+  CHECK(with("CAJETA_PROFILER_HZ", "0").sample_hz == 0);
+  CHECK(with("CAJETA_PROFILER_HZ", "10001").sample_hz == 1000);
+  CHECK(with("CAJETA_PROFILER_RING", "64K").sample_ring == 65536);
+  CHECK(with("CAJETA_PROFILER_RING", "15").sample_ring == 4096);
+  CHECK(with("CAJETA_PROFILER_GPU_RING", "16").launch_ring == 16);
+  CHECK(with("CAJETA_PROFILER_GPU_RING", "2M").launch_ring == 8192);
+  CHECK(with("CAJETA_PROFILER_BYTES", "1G").trace_bytes == 1ull << 30);
+  CHECK(with("CAJETA_PROFILER_BYTES", "1K").trace_bytes == 512ull << 20);
+  Variable file("CAJETA_PROFILER_OUT", "x.pftrace");
+  CHECK(runtime::read_options().trace_file == std::string("x.pftrace"));
+  CHECK(with("CAJETA_PROFILER_OUT", "").trace_file == std::string("cajeta.pftrace"));
 }
