@@ -13,12 +13,11 @@ namespace profiler {
 constinit std::uint64_t g_site_thresholds_ns[kCallKinds + 1] = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
                                                                 UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
-void enable_sites(const std::uint64_t* thresholds_ns, bool allow_libunwind) noexcept {
+void enable_sites(const std::uint64_t* thresholds_ns) noexcept {
   if (!start_sites()) {
     runtime::warn("no memory for call sites: the report goes without them");
     return;
   }
-  start_stack_walk(allow_libunwind);
   start_python_frames();
   std::copy_n(thresholds_ns, kCallKinds, g_site_thresholds_ns);
 }

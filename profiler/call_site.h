@@ -16,8 +16,8 @@ inline constexpr std::size_t kCallKinds = static_cast<std::size_t>(runtime::Call
 // Written by enable_sites(), before profiling is enabled.
 extern constinit std::uint64_t g_site_thresholds_ns[kCallKinds + 1];
 
-// Prepares table and stack walk. `thresholds_ns`: one per kind.
-void enable_sites(const std::uint64_t* thresholds_ns, bool allow_libunwind) noexcept;
+// Prepares the table; after start_stack_walk(). `thresholds_ns`: one per kind.
+void enable_sites(const std::uint64_t* thresholds_ns) noexcept;
 bool sites_are_enabled() noexcept;
 
 inline bool wants_site(runtime::CallKind kind, std::uint64_t ns) noexcept {

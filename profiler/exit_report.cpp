@@ -4,7 +4,6 @@
 #include "profiler/exit_report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
 #include "profiler/json_report.h"
+#include "profiler/process_facts.h"
 #include "profiler/python_frame.h"
 #include "profiler/report_file.h"
 #include "profiler/report_path.h"
@@ -50,11 +50,9 @@ std::atomic_flag g_is_busy = ATOMIC_FLAG_INIT;
 
 // Owned by the thread that set g_is_busy.
 char g_text[64 * 1024];
-char g_command[256];
 char g_settings[256];
 const char* g_setting_list[kMostSettings];
-char g_executable[64];
-char g_host[65];
+ProcessFacts g_process;
 ReportFile g_file;
 JsonWriter g_json(-1);
 EntryLine g_entries[runtime::kEntryCount];
@@ -64,26 +62,6 @@ CallTotals g_own_cost;
 PythonStatus g_python;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
-
-void blank_controls(char* text) noexcept {
-  for (; *text != '\0'; ++text) {
-    if (static_cast<unsigned char>(*text) < ' ' || *text == 0x7f) *text = ' ';
-  }
-}
-
-void read_command() noexcept {
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  ssize_t length = file < 0 ? 0 : read(file, g_command, sizeof g_command - 1);
-  if (file >= 0) close(file);
-  if (length < 0) length = 0;
-  g_command[length] = '\0';
-  const char* slash = strrchr(g_command, '/');  // within argument 0: it ends at the first zero byte
-  snprintf(g_executable, sizeof g_executable, "%.60s", slash != nullptr ? slash + 1 : g_command);
-  for (ssize_t i = 0; i + 1 < length; ++i) {
-    if (g_command[i] == '\0') g_command[i] = ' ';
-  }
-  blank_controls(g_command);
-}
 
 std::size_t read_settings() noexcept {
   constexpr const char* kPrefix = "CAJETA_XPU_";
@@ -141,14 +119,13 @@ void collect_call_sites(ReportInput* input) noexcept {
 }
 
 void collect_process(ReportInput* input) noexcept {
-  read_command();
-  if (gethostname(g_host, sizeof g_host - 1) != 0) strcpy(g_host, "?");
+  read_process_facts(&g_process);
   const Rank rank = rank_of_process();
   input->version = kVersion;
   input->pid = static_cast<int>(g_owner_pid);
-  input->host = g_host;
-  input->executable = g_executable;
-  input->command = g_command;
+  input->host = g_process.host;
+  input->executable = g_process.executable;
+  input->command = g_process.command;
   input->rank = rank.number;
   input->rank_source = rank.source;
   input->setting_count = read_settings();

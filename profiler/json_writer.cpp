@@ -10,30 +10,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "profiler/utf8.h"
+
 namespace profiler {
 namespace {
 
 // Elements of the outer levels stand on lines of their own.
 constexpr int kLineDepth = 3;
-
-// The length of the UTF-8 sequence at `bytes`; 0 when it is not one (RFC 3629: no overlong forms,
-// no surrogates, nothing above U+10FFFF).
-std::size_t utf8_length(const unsigned char* bytes) noexcept {
-  const unsigned char first = bytes[0];
-  if (first < 0x80) return 1;
-  const auto is_next = [bytes](int index) { return (bytes[index] & 0xC0) == 0x80; };
-  if (first >= 0xC2 && first <= 0xDF) return is_next(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if (!is_next(1) || !is_next(2)) return 0;
-    if (first == 0xE0 && bytes[1] < 0xA0) return 0;
-    if (first == 0xED && bytes[1] >= 0xA0) return 0;
-    return 3;
-  }
-  if (first < 0xF0 || first > 0xF4 || !is_next(1) || !is_next(2) || !is_next(3)) return 0;
-  if (first == 0xF0 && bytes[1] < 0x90) return 0;
-  if (first == 0xF4 && bytes[1] >= 0x90) return 0;
-  return 4;
-}
 
 }  // namespace
 
@@ -149,7 +132,7 @@ void JsonWriter::quote(const char* value) noexcept {
   put("\"");
   while (*value != '\0') {
     const auto first = static_cast<unsigned char>(*value);
-    const std::size_t length = utf8_length(reinterpret_cast<const unsigned char*>(value));
+    const std::size_t length = utf8_length({value, strnlen(value, 4)});
     if (length == 0) {
       put("\\ufffd");
       ++value;

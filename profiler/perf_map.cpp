@@ -70,27 +70,46 @@ bool read_hex(const char** at, const char* end, std::uint64_t* number) noexcept 
   return is_number;
 }
 
+struct Search {
+  std::uintptr_t address;
+  char* name;
+  std::size_t capacity;
+  bool is_found;
+};
+
+void take_match(void* context, std::uintptr_t start, std::uint64_t size,
+                std::string_view name) noexcept {
+  auto* search = static_cast<Search*>(context);
+  if (search->address < start || search->address - start >= size) return;
+  name = name.substr(0, search->capacity - 1);
+  std::memcpy(search->name, name.data(), name.size());
+  search->name[name.size()] = '\0';
+  search->is_found = !name.empty();
+}
+
 }  // namespace
 
 bool find_in_perf_map(int pid, std::uintptr_t address, char* name, std::size_t capacity) noexcept {
+  Search search{address, name, capacity, false};
+  read_perf_map(pid, take_match, &search);
+  return search.is_found;
+}
+
+void read_perf_map(int pid,
+                   void (*take)(void* context, std::uintptr_t start, std::uint64_t size,
+                                std::string_view name),
+                   void* context) noexcept {
   const PerfMap map(pid);
-  bool is_found = false;
   for (const char* at = map.begin(); at != map.end();) {
     const auto left = static_cast<std::size_t>(map.end() - at);
     const auto* newline = static_cast<const char*>(std::memchr(at, '\n', left));
     const char* end = newline != nullptr ? newline : map.end();
     std::uint64_t start = 0, size = 0;
-    if (read_hex(&at, end, &start) && read_hex(&at, end, &size) && address >= start &&
-        address - start < size) {
-      std::size_t length = static_cast<std::size_t>(end - at);
-      if (length >= capacity) length = capacity - 1;
-      std::memcpy(name, at, length);
-      name[length] = '\0';
-      is_found = length > 0;
+    if (read_hex(&at, end, &start) && read_hex(&at, end, &size)) {
+      take(context, start, size, {at, static_cast<std::size_t>(end - at)});
     }
     at = newline != nullptr ? newline + 1 : map.end();
   }
-  return is_found;
 }
 
 }  // namespace profiler

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace profiler {
 
@@ -13,5 +14,11 @@ namespace profiler {
 // overlap the last one written holds: code that was thrown away leaves its lines behind.
 [[nodiscard]] bool find_in_perf_map(int pid, std::uintptr_t address, char* name,
                                     std::size_t capacity) noexcept;
+
+// Hands over every range of the map with its name, in the order of the file.
+void read_perf_map(int pid,
+                   void (*take)(void* context, std::uintptr_t start, std::uint64_t size,
+                                std::string_view name),
+                   void* context) noexcept;
 
 }  // namespace profiler

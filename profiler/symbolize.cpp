@@ -65,18 +65,13 @@ backtrace_state* state_of(const char* path) noexcept {
 constexpr std::size_t kLongestMangled = 2000;
 
 struct Demangled {
-  char text[1024];
-  std::size_t size = 0;
+  char* text;
+  std::size_t capacity;
+  std::size_t size;
 
-  explicit Demangled(const char* name) noexcept {
-    if (name == nullptr || std::strncmp(name, "_Z", 2) != 0) return;
-    if (std::strlen(name) > kLongestMangled) return;
-    if (__gcclibcxx_demangle_callback(name, &Demangled::take, this) != 0) size = 0;
-    text[size] = '\0';
-  }
   static void take(const char* part, std::size_t bytes, void* self) noexcept {
     auto* demangled = static_cast<Demangled*>(self);
-    const std::size_t room = sizeof demangled->text - 1 - demangled->size;
+    const std::size_t room = demangled->capacity - 1 - demangled->size;
     if (bytes > room) bytes = room;
     std::memcpy(demangled->text + demangled->size, part, bytes);
     demangled->size += bytes;
@@ -99,10 +94,11 @@ void hand_on(Request* request, bool is_inlined) noexcept {
   // The symbol of the outermost function has its namespaces, the name in DWARF often has not.
   const char* own = request->function[0] != '\0' ? request->function : nullptr;
   const char* function = !is_inlined && request->symbol != nullptr ? request->symbol : own;
-  const Demangled demangled(function);
-  const char* name = demangled.size > 0 ? demangled.text : function;
-  request->take(request->context, {name, request->file[0] != '\0' ? request->file : nullptr,
-                                   request->line, is_inlined});
+  char demangled[1024];
+  const bool is_demangled = demangle(function, demangled, sizeof demangled);
+  request->take(request->context,
+                {is_demangled ? demangled : function,
+                 request->file[0] != '\0' ? request->file : nullptr, request->line, is_inlined});
   request->has_frame = false;
 }
 
@@ -131,6 +127,15 @@ void take_symbol(void* data, std::uintptr_t, const char* name, std::uintptr_t,
 }
 
 }  // namespace
+
+bool demangle(const char* name, char* text, std::size_t capacity) noexcept {
+  if (name == nullptr || std::strncmp(name, "_Z", 2) != 0) return false;
+  if (std::strlen(name) > kLongestMangled) return false;
+  Demangled demangled{text, capacity, 0};
+  const int failure = __gcclibcxx_demangle_callback(name, &Demangled::take, &demangled);
+  text[demangled.size] = '\0';
+  return failure == 0 && demangled.size > 0;
+}
 
 void symbolize(const char* path, std::uintptr_t file_address,
                void (*take)(void* context, const SourceFrame& frame), void* context) noexcept {

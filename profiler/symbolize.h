@@ -22,4 +22,8 @@ struct SourceFrame {
 void symbolize(const char* path, std::uintptr_t file_address,
                void (*take)(void* context, const SourceFrame& frame), void* context) noexcept;
 
+// The name in C++, cut to `capacity`. False when it is none of C++, or too long to be decoded. Any
+// thread, no malloc.
+[[nodiscard]] bool demangle(const char* name, char* text, std::size_t capacity) noexcept;
+
 }  // namespace profiler

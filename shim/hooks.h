@@ -72,6 +72,8 @@ struct Hooks {
   static CUresult CUDAAPI cuLaunchGrid(CUfunction function, int width, int height) noexcept;
   static CUresult CUDAAPI cuLaunchGridAsync(CUfunction function, int width, int height,
                                             CUstream stream) noexcept;
+  static CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept;
+  static CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept;
 
   // hooks_context.cpp
   static CUresult CUDAAPI cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) noexcept;

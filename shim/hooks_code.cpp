@@ -2,6 +2,8 @@
 // Modules, libraries and functions: what is unloaded takes its recordings along, what changes how a
 // function launches makes its graphs stale, and what may lazily load code must not wait for work
 // that we hold.
+#include "profiler/trace/device_timer.h"
+#include "profiler/trace/kernel_names.h"
 #include "runtime/deferral.h"
 #include "shim/hooks.h"
 
@@ -17,6 +19,7 @@ CUresult unload(Owner owner) noexcept {
   if (owner != nullptr) {
     const ErrnoKeeper keeper;
     runtime::code_unloads(owner);
+    if (profiler::times_launches()) profiler::forget_kernel_names();
   }
   return combine(submitted, forward_with_rule<id>(owner));
 }

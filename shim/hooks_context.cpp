@@ -4,6 +4,7 @@
 // driver can still free them.
 #include <unistd.h>
 
+#include "profiler/trace/device_timer.h"
 #include "runtime/deadline.h"
 #include "runtime/deferral.h"
 #include "runtime/driver_scope.h"
@@ -20,13 +21,19 @@ CUresult switch_context(Args... args) noexcept {
   return result;
 }
 
+// While it can still be made current.
+void let_context_die(runtime::ContextState& context) noexcept {
+  if (profiler::times_launches()) profiler::end_device_times(context);
+  runtime::context_dies(context);
+}
+
 template <EntryId id>
 CUresult end_context(CUcontext context) noexcept {
   if (is_mutant(Mutant::kContextEndUnnoticed)) return runtime::slot_of<id>()(context);
   if (context == nullptr) return forward_with_rule<id>(context);
   runtime::ContextState* state = runtime::context_state(context);
   CUresult submitted = before<id>(context);
-  if (state != nullptr) runtime::context_dies(*state);
+  if (state != nullptr) let_context_die(*state);
   CUresult result = forward_with_rule<id>(context);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
   runtime::forget_thread_context();
@@ -70,7 +77,7 @@ CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
   if (is_mutant(Mutant::kPrimaryResetUnnoticed)) return runtime::slot_of<id>()(device);
   CUresult submitted = before<id>(device);
   runtime::ContextState* state = primary_context(device);
-  if (state != nullptr) runtime::context_dies(*state);
+  if (state != nullptr) let_context_die(*state);
   CUresult result = forward_with_rule<id>(device);
   if (state != nullptr && result == CUDA_SUCCESS && (is_reset || !is_primary_active(device))) {
     runtime::context_gone(*state);
@@ -168,7 +175,7 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
   runtime::ContextState* state = green_context(green);
   runtime::ContextState* primary =
       state != nullptr && device_of(*state, &device) ? primary_context(device) : nullptr;
-  if (primary != nullptr) runtime::context_dies(*primary);
+  if (primary != nullptr) let_context_die(*primary);
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
   if (result == CUDA_SUCCESS && primary != nullptr && !is_primary_active(device)) {

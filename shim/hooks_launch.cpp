@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches that leave the fast path, and those that are never queued.
+#include "profiler/trace/device_timer.h"
 #include "shim/hooks.h"
 
 namespace shim {
@@ -7,6 +8,51 @@ namespace shim {
 using runtime::DirectReason;
 
 namespace {
+
+template <EntryId id, typename... Args>
+profiler::LaunchFacts facts_of_launch(Args... args) noexcept {
+  profiler::LaunchFacts facts{};
+  facts.entry = id;
+  facts.stream = stream_of<id>(args...);
+  facts.is_per_thread = row(id).per_thread_default();
+  if constexpr (row(id).stream == runtime::StreamArgument::kLaunchConfig) {
+    facts.function = argument<1>(args...);
+    if (const CUlaunchConfig* config = argument<0>(args...)) {
+      facts.shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                     {config->blockDimX, config->blockDimY, config->blockDimZ},
+                     config->sharedMemBytes};
+    }
+  } else if constexpr (id == EntryId::cuLaunchGridAsync) {
+    facts.function = argument<0>(args...);  // which keeps the block to itself
+    facts.shape.grid[0] = static_cast<unsigned>(argument<1>(args...));
+    facts.shape.grid[1] = static_cast<unsigned>(argument<2>(args...));
+    facts.shape.grid[2] = 1;
+  } else if constexpr (sizeof...(args) >= 9) {
+    facts.function = argument<0>(args...);
+    facts.shape = {{argument<1>(args...), argument<2>(args...), argument<3>(args...)},
+                   {argument<4>(args...), argument<5>(args...), argument<6>(args...)},
+                   argument<7>(args...)};
+  }
+  return facts;
+}
+
+// The driver's launch call, between the device profiler's events when it is armed.
+template <EntryId id, typename... Args>
+CUresult call_driver_timed(Args... args) noexcept {
+  if (!profiler::times_launches()) [[likely]]
+    return runtime::slot_of<id>()(args...);
+  const profiler::LaunchFacts facts = facts_of_launch<id>(args...);
+  profiler::TimedSlot* slot = profiler::begin_device_time(facts);
+  const CUresult result = runtime::slot_of<id>()(args...);
+  if (slot != nullptr) profiler::end_device_time(slot, facts, result);
+  return result;
+}
+
+// Those that the device profiler does not attribute.
+void count_direct(DirectReason reason, unsigned launches) noexcept {
+  runtime::g_counters.count_direct(reason, launches);
+  if (profiler::times_launches()) profiler::count_untimed_launches(launches);
+}
 
 // Submits a launch that is not queued, behind what is.
 template <EntryId id, typename... Args>
@@ -17,7 +63,7 @@ CUresult launch_directly(DirectReason reason, Args... args) noexcept {
     submitted =
         runtime::flush_for_launch(stream_of<id>(args...), row(id).per_thread_default(), reason);
   }
-  CUresult result = noted(runtime::slot_of<id>()(args...));
+  CUresult result = noted(call_driver_timed<id>(args...));
   if (reason == DirectReason::kFault) runtime::launched_after_fault(result);
   return combine(submitted, result);
 }
@@ -50,6 +96,14 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
   if (outcome.is_queued) return outcome.result;
   CUresult result = launch_directly<id>(outcome.reason, config, function, kernel_params, extra);
   return combine(outcome.result, result);
+}
+
+template <EntryId id>
+CUresult launch_graph(CUgraphExec graph, CUstream stream) noexcept {
+  if (!profiler::times_launches()) [[likely]]
+    return forward_with_rule<id>(graph, stream);
+  const CUresult submitted = before<id>(graph, stream);
+  return combine(submitted, noted(call_driver_timed<id>(graph, stream)));
 }
 
 }  // namespace
@@ -117,17 +171,17 @@ CUresult Hooks::cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
 CUresult Hooks::cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned count,
                                                      unsigned flags) noexcept {
   constexpr EntryId id = EntryId::cuLaunchCooperativeKernelMultiDevice;
-  runtime::g_counters.count_direct(DirectReason::kCooperative, count);
+  count_direct(DirectReason::kCooperative, count);
   return forward_with_rule<id>(list, count, flags);
 }
 
 CUresult Hooks::cuLaunch(CUfunction function) noexcept {
-  runtime::g_counters.count_direct(DirectReason::kLegacyLaunch, 1);
+  count_direct(DirectReason::kLegacyLaunch, 1);
   return forward_with_rule<EntryId::cuLaunch>(function);
 }
 
 CUresult Hooks::cuLaunchGrid(CUfunction function, int width, int height) noexcept {
-  runtime::g_counters.count_direct(DirectReason::kLegacyLaunch, 1);
+  count_direct(DirectReason::kLegacyLaunch, 1);
   return forward_with_rule<EntryId::cuLaunchGrid>(function, width, height);
 }
 
@@ -135,6 +189,13 @@ CUresult Hooks::cuLaunchGridAsync(CUfunction function, int width, int height,
                                   CUstream stream) noexcept {
   return launch_directly<EntryId::cuLaunchGridAsync>(DirectReason::kLegacyLaunch, function, width,
                                                      height, stream);
+}
+
+CUresult Hooks::cuGraphLaunch(CUgraphExec graph, CUstream stream) noexcept {
+  return launch_graph<EntryId::cuGraphLaunch>(graph, stream);
+}
+CUresult Hooks::cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) noexcept {
+  return launch_graph<EntryId::cuGraphLaunch_ptsz>(graph, stream);
 }
 
 }  // namespace shim

@@ -13,9 +13,12 @@
 #include "graphs/replayer.h"
 #include "profiler/call_site.h"
 #include "profiler/call_stats.h"
+#include "profiler/clock.h"
 #include "profiler/exit_report.h"
 #include "profiler/report_triggers.h"
+#include "profiler/stack_walk.h"
 #include "profiler/timed_sink.h"
+#include "profiler/trace/trace.h"
 #include "runtime/deferral.h"
 #include "runtime/log.h"
 #include "runtime/real_dlsym.h"
@@ -66,6 +69,7 @@ void in_forked_child() noexcept {
   if (is_mutant(Mutant::kForkedChildSubmits)) return;
   g_mode.store(Mode::kPassive, std::memory_order_relaxed);
   profiler::g_profile_enabled.store(false, std::memory_order_relaxed);
+  if (options().profiler) profiler::forget_trace();
   runtime::forked_child();
 }
 
@@ -100,12 +104,17 @@ bool start() noexcept {
     deferral.defer = runtime::DeferMode::kNever;
   }
   runtime::start(deferral);  // false: launches are forwarded, the profile still works
-  if (settings.keeps_sites) {
-    profiler::enable_sites(settings.site_thresholds_ns, !settings.walks_frame_pointers);
+  if (settings.keeps_sites || settings.profiler) {
+    profiler::start_stack_walk(!settings.walks_frame_pointers);
   }
+  if (settings.keeps_sites) profiler::enable_sites(settings.site_thresholds_ns);
   if (settings.driver_profile) {
     profiler::enable_profile(settings.report);
     profiler::start_report_triggers(settings.report_every_s, settings.report_signal);
+  }
+  if (settings.profiler) {
+    if (!settings.driver_profile) profiler::start_clock();
+    profiler::start_trace(settings);
   }
   return true;
 }
@@ -176,7 +185,8 @@ bool wake(EntryId trigger) noexcept {
   }
   // Release pairs with end_process(); wrappers read relaxed and touch only what has its own
   // ordering.
-  const Mode awake = options().driver_profile ? Mode::kProfiled : Mode::kActive;
+  const bool is_profiled = options().driver_profile || options().profiler;
+  const Mode awake = is_profiled ? Mode::kProfiled : Mode::kActive;
   g_mode.store(started ? awake : Mode::kPassive, std::memory_order_release);
   // cuInit's hook registers after the call. Any other first call means that we did not see cuInit.
   if (started && trigger != EntryId::cuInit) register_exit_handler();
@@ -191,6 +201,7 @@ void leave_process() noexcept {
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
     runtime::warn("work that was queued at process exit failed with CUDA error %d", result);
   }
+  if (options().profiler) profiler::finish_trace();
   g_mode.store(Mode::kPassive, std::memory_order_relaxed);
   profiler::write_exit_report();
 }

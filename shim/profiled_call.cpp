@@ -3,9 +3,12 @@
 #include "shim/profiled_call.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "profiler/call_site.h"
 #include "profiler/report_writer.h"
+#include "profiler/trace/device_timer.h"
+#include "profiler/trace/span_rings.h"
 
 namespace shim {
 namespace {
@@ -36,6 +39,26 @@ void sample_own_cost(std::uint64_t end_ticks) noexcept {
   profiler::CallStats::record(profiler::kOwnCostStat, ns, {});
 }
 
+// What synchronises waits by its name. Of copies and allocations those that are only put into a
+// stream return at once, unless they copy memory that the device does not reach by itself
+// (cuda-driver-api, API synchronization behavior).
+bool may_wait(EntryId id, const CallFacts& facts) noexcept {
+  const runtime::CallKind kind = kKinds.kinds[static_cast<std::size_t>(id)];
+  if (kind == runtime::CallKind::kSync) return true;
+  if (kind != runtime::CallKind::kCopy && kind != runtime::CallKind::kAlloc) return false;
+  return row(id).entry_class != EntryClass::kStreamOrdered || facts.host == HostSide::kPageable;
+}
+
+// The device profiler draws graph launches itself.
+bool is_drawn_elsewhere(EntryId id) noexcept {
+  return std::string_view(row(id).api) == "cuGraphLaunch" && profiler::times_launches();
+}
+
+[[gnu::cold]] void note_span(EntryId id, std::uint64_t ns, const CallFacts& facts) noexcept {
+  if (is_drawn_elsewhere(id)) return;
+  profiler::note_span({id, ns, facts.bytes, may_wait(id, facts)});
+}
+
 }  // namespace
 
 void finish_launch(const CallStart& start, bool is_always_direct, CUresult result) noexcept {
@@ -63,6 +86,10 @@ void finish_call(EntryId id, const CallStart& start, CUresult result, CallFacts 
   profiler::CallStats::record(profiler::stat_of(id), ns, facts);
   if (profiler::wants_site(kKinds.kinds[static_cast<std::size_t>(id)], ns)) {
     profiler::keep_site(id, frame, ns, facts);
+  }
+  if (ns >= profiler::kShortestSpanNs && profiler::g_keeps_spans.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    note_span(id, ns, facts);
   }
   sample_own_cost(end_ticks);
 }

@@ -18,8 +18,8 @@ cuda_wheels="nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.
   nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
 
 packages="g++ clang clang-format-14 llvm libclang-rt-14-dev meson ninja-build pkg-config binutils python3 python3-jsonschema
-  python3-venv util-linux catch2 libbenchmark-dev libcli11-dev libspdlog-dev libunwind-dev libzstd-dev nlohmann-json3-dev
-  gcc-12-offload-nvptx libgomp-plugin-nvptx1 libx11-6 libjemalloc2"
+  python3-venv util-linux catch2 libbenchmark-dev libcli11-dev libprotozero-dev libspdlog-dev libunwind-dev libzstd-dev
+  nlohmann-json3-dev gcc-12-offload-nvptx libgomp-plugin-nvptx1 libx11-6 libjemalloc2"
 
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of what the host threads execute: a timer on the CPU clock of each thread raises a signal
+// in it, whose handler walks the stack into that thread's ring. A full ring drops and counts;
+// nothing ever waits. Threads are found by looking at /proc/self/task now and then; those that
+// block the signal are left out, and so are our own (named cajeta-…). If the program takes the
+// signal over, sampling ends.
+#pragma once
+
+#include "profiler/trace/records.h"
+
+namespace profiler {
+
+struct SampleCounts {
+  std::uint64_t kept = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t handler_ns = 0;  // CPU time
+};
+
+// Installs the handler: SIGPROF, or the last real-time signal that has no handler yet. `hz`:
+// samples per second of CPU time, as far as the kernel's own clock tick allows (the rest comes as
+// weight). `ring_samples`: per thread. False (with a warning that says why)
+// when no signal is free.
+[[nodiscard]] bool start_sampler(std::uint32_t hz, std::uint32_t ring_samples) noexcept;
+
+// Arms threads that are new, forgets those that ended, and hands over what the rings hold. One
+// thread at a time.
+void drain_samples(void (*take)(void* context, const HostSample& sample), void* context) noexcept;
+
+// Disarms every thread; the handler stays, and does nothing. What is in the rings can be drained
+// once more.
+void stop_sampler() noexcept;
+// In a forked child: timers are not inherited, the handler must not touch the rings.
+void forget_sampler() noexcept;
+
+// Of all threads since the process started. Any thread.
+SampleCounts sample_counts() noexcept;
+
+}  // namespace profiler

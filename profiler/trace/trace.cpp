@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drain and the file. g_mutex is held by whoever drains: the thread, and at last the one that
+// ends the process, which waits for it only so long.
+#include "profiler/trace/trace.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "profiler/process_facts.h"
+#include "profiler/report_path.h"
+#include "profiler/trace/device_timer.h"
+#include "profiler/trace/sampler.h"
+#include "profiler/trace/span_rings.h"
+#include "profiler/trace/trace_writer.h"
+#include "runtime/log.h"
+#include "runtime/own_thread.h"
+#include "runtime/reentry.h"
+
+namespace profiler {
+namespace {
+
+constexpr long kPeriodNs = 50'000'000;
+// The end of the process waits this long for the thread to finish what it is at.
+constexpr time_t kPatienceS = 2;
+constexpr std::size_t kPathBytes = 4096;
+
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+// Guarded by g_mutex, once the thread runs.
+constinit TraceWriter g_writer;
+TraceHeader g_header;
+bool g_is_over = true;
+char g_path[kPathBytes];
+// Written by start_trace().
+int g_file = -1;
+
+void take_span(void*, const HostSpan& span) noexcept {
+  ++g_header.spans_kept;
+  g_writer.add(span);
+}
+void take_sample(void*, const HostSample& sample) noexcept {
+  g_writer.add(sample);
+}
+void take_launch(void*, const TimedLaunch& launch) noexcept {
+  ++g_header.launches_kept;
+  g_writer.add(launch);
+}
+
+void update_header() noexcept {
+  const SampleCounts samples = sample_counts();
+  const DeviceCounts device = device_counts();
+  g_header.samples_kept = samples.kept;
+  g_header.samples_dropped = samples.dropped;
+  g_header.launches_dropped = device.dropped;
+  g_header.launches_untimed = device.untimed;
+  g_header.spans_dropped = dropped_spans();
+  g_header.own_cost_ns = samples.handler_ns + device.own_ns;
+}
+
+void stop_sources() noexcept {
+  g_keeps_spans.store(false, std::memory_order_relaxed);
+  if (g_header.sample_hz != 0) stop_sampler();
+}
+
+// With the mutex held.
+void drain() noexcept {
+  if (g_header.sample_hz != 0) drain_samples(take_sample, nullptr);
+  drain_spans(take_span, nullptr);
+  if (times_launches()) drain_device_times(take_launch, nullptr);
+  update_header();
+}
+
+void flush() noexcept {
+  if (g_writer.flush(g_header)) return;
+  runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; the trace ends here", g_path,
+                strerror(errno));
+  stop_sources();
+  g_is_over = true;
+}
+
+void* run(void*) noexcept {
+  pthread_setname_np(pthread_self(), "cajeta-trace");
+  const runtime::ReentryGuard guard;
+  for (;;) {
+    pthread_mutex_lock(&g_mutex);
+    const bool is_over = g_is_over;
+    if (!is_over) {
+      drain();
+      flush();
+    }
+    pthread_mutex_unlock(&g_mutex);
+    if (is_over) return nullptr;
+    const timespec period{0, kPeriodNs};
+    nanosleep(&period, nullptr);
+  }
+}
+
+bool start_thread() noexcept {
+  pthread_t thread;
+  const int failure = runtime::start_own_thread(&thread, &run);
+  if (failure != 0) return errno = failure, false;
+  pthread_detach(thread);
+  return true;
+}
+
+// Locked while this process lives: what another one writes is not overwritten. Opened without
+// O_TRUNC for that.
+int open_locked(const char* path) noexcept {
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) return -1;
+  // Pipes and devices have no length: EINVAL.
+  if (flock(file, LOCK_EX | LOCK_NB) == 0 && (ftruncate(file, 0) == 0 || errno == EINVAL)) {
+    return file;
+  }
+  const int failure = errno;
+  close(file);
+  errno = failure;
+  return -1;
+}
+
+// "cajeta.pftrace" -> "cajeta.4711.pftrace".
+void add_pid(char* path, std::size_t capacity) noexcept {
+  char* name = strrchr(path, '/');
+  char* dot = strrchr(name != nullptr ? name : path, '.');
+  char ending[64] = "";
+  if (dot != nullptr && strlen(dot) < sizeof ending) {
+    strcpy(ending, dot);
+    *dot = '\0';
+  }
+  const std::size_t length = strlen(path);
+  snprintf(path + length, capacity - length, ".%d%s", getpid(), ending);
+}
+
+int open_file(const char* pattern, const ProcessFacts& facts) noexcept {
+  const PathValues values{getpid(), facts.host, rank_of_process().number, facts.executable};
+  constexpr std::size_t kRoomForPid = 16;
+  if (!expand_path(pattern, values, g_path, sizeof g_path - kRoomForPid)) {
+    snprintf(g_path, sizeof g_path, "%s", pattern);
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  int file = open_locked(g_path);
+  if (file >= 0 || errno != EWOULDBLOCK) return file;
+  add_pid(g_path, sizeof g_path);
+  return open_locked(g_path);
+}
+
+bool start_file(const runtime::Options& options) noexcept {
+  ProcessFacts facts;
+  read_process_facts(&facts);
+  g_file = open_file(options.trace_file, facts);
+  if (g_file < 0) return false;
+  if (g_writer.start(g_file, options.trace_bytes, facts.command, g_header)) return true;
+  close(g_file);
+  errno = ENOMEM;
+  return false;
+}
+
+// The end of the process is not the time to wait for a thread that was stopped for good.
+bool lock_patiently() noexcept {
+  timespec limit;
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += kPatienceS;
+  return pthread_mutex_timedlock(&g_mutex, &limit) == 0;
+}
+
+void say_what_was_written() noexcept {
+  if (g_is_over) return;
+  runtime::warn(
+      "trace written to %s: %llu samples, %llu launches, %llu calls; cajeta-xpu profile "
+      "summary and ui.perfetto.dev read it",
+      g_path, static_cast<unsigned long long>(g_header.samples_kept),
+      static_cast<unsigned long long>(g_header.launches_kept),
+      static_cast<unsigned long long>(g_header.spans_kept));
+}
+
+}  // namespace
+
+void start_trace(const runtime::Options& options) noexcept {
+  const int saved_errno = errno;
+  g_header = {};
+  g_header.sample_hz = options.sample_hz;
+  g_header.ring_samples = options.sample_ring;
+  g_header.device_ring_launches = options.times_launches ? options.launch_ring : 0;
+  if (options.sample_hz != 0 && !start_sampler(static_cast<std::uint32_t>(options.sample_hz),
+                                               static_cast<std::uint32_t>(options.sample_ring))) {
+    g_header.sample_hz = 0;
+  }
+  g_is_over = false;
+  if (!start_file(options) || !start_thread()) {
+    runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; there will be no trace", g_path,
+                  strerror(errno));
+    g_is_over = true;
+    stop_sources();
+    start_device_times(0);
+  } else {
+    start_device_times(static_cast<std::uint32_t>(g_header.device_ring_launches));
+    g_keeps_spans.store(true, std::memory_order_relaxed);
+  }
+  errno = saved_errno;
+}
+
+void finish_trace() noexcept {
+  const int saved_errno = errno;
+  const runtime::ReentryGuard guard;
+  if (!lock_patiently()) return;
+  if (!g_is_over) {
+    stop_sources();
+    drain();
+    g_header.launches_untimed += outstanding_launches();
+    g_header.is_complete = true;
+    g_writer.add_symbols();
+    flush();
+    say_what_was_written();
+    g_is_over = true;
+  }
+  pthread_mutex_unlock(&g_mutex);
+  errno = saved_errno;
+}
+
+void forget_trace() noexcept {
+  g_keeps_spans.store(false, std::memory_order_relaxed);
+  forget_sampler();
+  if (g_file >= 0) close(g_file);
+}
+
+}  // namespace profiler
