@@ -22,7 +22,7 @@ LAYERS = {
     "tools/softgpu": (["tools/softgpu"], ["runtime/driver_entries.def"]),
     # What the format of a report is made of, and the table of settings.
     "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/json_report.h", "profiler/json_writer.h",
-                                  "profiler/text_buffer.h", "runtime/options.h"]),
+                                  "profiler/module_list.h", "profiler/text_buffer.h", "runtime/options.h"]),
     "tests": (None, []),
 }
 # The libraries load into foreign processes: nothing but libc, std, CUDA headers and libunwind's declarations.

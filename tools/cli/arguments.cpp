@@ -38,6 +38,7 @@ class CommandLine {
     add_merge();
     add_check();
     add_doctor();
+    add_profile();
     add_export();
     add_env();
     add_version();
@@ -114,6 +115,9 @@ class CommandLine {
         "Time the driver calls that observe the device, report at exit");
     run->add_flag("--sites", sites_, "Keep where calls came from, by kind and least time")
         ->type_name("[=KIND:TIME,...]");
+    run->add_flag("--profiler", profiler_,
+                  "Sample the host, time each launch on the device; FILE gets the trace")
+        ->type_name("[=FILE]");
     run->add_flag("--report", run_.prints_report,
                   "Profile, and print one report of all processes at the end");
     file(run->add_option_function<std::string>(
@@ -140,6 +144,8 @@ class CommandLine {
 
   int begin_run() {
     if (!sites_.empty()) set("CAJETA_XPU_DRIVER_SITES", sites_ == "true" ? "1" : sites_);
+    if (!profiler_.empty()) set("CAJETA_PROFILER", "1");
+    if (!profiler_.empty() && profiler_ != "true") set("CAJETA_PROFILER_OUT", profiler_);
     if (run_.prints_report) set("CAJETA_XPU_DRIVER_PROFILE", "1");
     for (const std::string& setting : set_) {
       const std::size_t equals = setting.find('=');
@@ -173,11 +179,15 @@ class CommandLine {
                },
                "Order of entries and places (total)"),
            names);
-    report->add_option("--top", report_.view.top, "Rows shown; the rest is one row")
-        ->type_name("N")
-        ->check(undescribed(CLI::Range(std::size_t{1}, std::size_t{1'000'000})));
+    add_top(report, &report_.view.top);
     report->add_flag("--stacks", report_.view.has_stacks, "The call stacks of each place");
     on_choice(report, [this] { return show_reports(report_); });
+  }
+
+  void add_top(CLI::App* command, std::size_t* top) {
+    command->add_option("--top", *top, "Rows shown; the rest is one row")
+        ->type_name("N")
+        ->check(undescribed(CLI::Range(std::size_t{1}, std::size_t{1'000'000})));
   }
 
   void add_format(CLI::App* command, std::string* format, const std::vector<std::string>& values) {
@@ -311,13 +321,33 @@ class CommandLine {
     on_choice(doctor, [this] { return examine(doctor_); });
   }
 
+  void add_profile() {
+    CLI::App* profile = command("profile", "Add up a trace of the profiler");
+    CLI::Option* action =
+        profile->add_option("ACTION", profile_.action, "What to do: summary, its tables");
+    choice(action->required(), {"summary"})->type_name("");
+    profile->add_option("FILE", profile_.file, "A trace; - is standard input")
+        ->required()
+        ->type_name("");
+    add_format(profile, &profile_.format, {"text", "json", "csv", "markdown"});
+    add_top(profile, &profile_.top);
+    on_choice(profile, [this] { return show_profile(profile_); });
+  }
+
   void add_export() {
-    CLI::App* export_command = command("export", "Write call stacks by time for other tools");
-    export_command->add_option("FILE", export_.file, "A report in JSON")->required()->type_name("");
+    CLI::App* export_command = command("export", "Write a report or a trace for other tools");
+    export_command->add_option("FILE", export_.file, "A report in JSON, or a trace")
+        ->required()
+        ->type_name("");
     choice(export_command->add_option("-f,--format", export_.format, "Output format")->required(),
            {"folded", "speedscope", "csv"});
     file(export_command->add_option("-o,--output", export_.out, "Standard output without it"));
-    on_choice(export_command, [this] { return export_report(export_); });
+    export_command
+        ->add_option("--limit", export_.limit,
+                     "Most stacks (folded) or records of a trace (200000)")
+        ->type_name("N")
+        ->check(undescribed(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000})));
+    on_choice(export_command, [this] { return export_file(export_); });
   }
 
   void add_env() {
@@ -427,12 +457,14 @@ class CommandLine {
     return line + "; expected options are " + joined(names);
   }
 
-  CLI::App app_{"Runs CUDA programs with libcajeta_xpu.so and reads its reports.", "cajeta-xpu"};
+  CLI::App app_{"Runs CUDA programs with libcajeta_xpu.so, reads its reports and traces.",
+                "cajeta-xpu"};
   std::function<int()> chosen_;
   std::map<const CLI::Option*, std::vector<std::string>> values_;
   bool is_run_ = false;
   RunOptions run_;
   std::string sites_;
+  std::string profiler_;
   std::vector<std::string> set_;
   std::vector<std::string> program_;
   ReportOptions report_;
@@ -440,6 +472,7 @@ class CommandLine {
   MergeOptions merge_;
   CheckOptions check_;
   DoctorOptions doctor_;
+  ProfileOptions profile_;
   ExportOptions export_;
   EnvOptions env_;
   std::string shell_;

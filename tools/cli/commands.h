@@ -67,8 +67,17 @@ struct ExportOptions {
   std::string file;
   std::string format;
   std::string out = "-";
+  std::size_t limit = 200'000;  // of a trace: stacks, or records
 };
-int export_report(const ExportOptions& options);
+int export_file(const ExportOptions& options);
+
+struct ProfileOptions {
+  std::string action;  // "summary", the only one
+  std::string file;
+  std::string format = "text";
+  std::size_t top = 0;  // 0: as in a report
+};
+int show_profile(const ProfileOptions& options);
 
 struct EnvOptions {
   std::string format = "text";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `completions`: scripts for bash, zsh and fish, out of the commands as they are.
+#include <algorithm>
+
 #include "tools/cli/commands.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/output.h"
@@ -33,6 +35,13 @@ std::string words_of(const CommandInfo& command) {
     if (option.names.empty() && !option.values.empty()) return joined(option.values);
   }
   return "";
+}
+
+// Whether another positional argument is a file.
+bool has_file(const CommandInfo& command) {
+  return std::any_of(command.options.begin(), command.options.end(), [](const OptionInfo& option) {
+    return option.names.empty() && option.values.empty() && option.takes_files;
+  });
 }
 
 // What may follow an option, by command: "report:--format) words='text json'".
@@ -157,8 +166,11 @@ std::string zsh(const std::vector<CommandInfo>& commands) {
     const std::string words = words_of(command);
     if (command.name == "run") {
       out += " \\\n        '*::program:_normal'";
+    } else if (words.empty() || has_file(command)) {
+      if (!words.empty()) out += " \\\n        '1:argument:(" + words + ")'";
+      out += " \\\n        '*:argument:_files'";
     } else {
-      out += " \\\n        '*:argument:" + (words.empty() ? "_files" : "(" + words + ")") + "'";
+      out += " \\\n        '*:argument:(" + words + ")'";
     }
     out += "\n      ;;\n";
   }
@@ -189,8 +201,8 @@ std::string fish(const std::vector<CommandInfo>& commands) {
       if (!option.names.empty()) out += fish_option(command, option);
     }
     if (const std::string words = words_of(command); !words.empty()) {
-      out += "complete -c cajeta-xpu -f -n '__fish_seen_subcommand_from " + command.name +
-             "' -a '" + words + "'\n";
+      out += std::string("complete -c cajeta-xpu ") + (has_file(command) ? "" : "-f ") +
+             "-n '__fish_seen_subcommand_from " + command.name + "' -a '" + words + "'\n";
     }
   }
   return out;

@@ -18,24 +18,9 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-class Line {
- public:
-  Line& add(const std::string& text) {
-    text_ += (is_first_ ? "" : ",") + quoted(text);
-    is_first_ = false;
-    return *this;
-  }
-  Line& add(std::uint64_t number) { return add(std::to_string(number)); }
-  std::string end() const { return text_ + "\n"; }
-
- private:
-  std::string text_;
-  bool is_first_ = true;
-};
-
 std::string totals_row(const Report& report, const char* table, const std::string& name,
                        const std::string& kind, const CallTotals& totals) {
-  Line line;
+  CsvLine line;
   line.add(report.file).add(table).add(name).add(kind).add(totals.calls).add(totals.total_ns);
   line.add(totals.calls > 0 ? totals.min_ns : 0).add(totals.quantile_ns(0.5));
   line.add(totals.quantile_ns(0.99)).add(totals.max_ns).add(totals.flushed).add(totals.failed);
@@ -52,6 +37,12 @@ std::string stack_of(const Sites& sites, const Site& site) {
 }
 
 }  // namespace
+
+CsvLine& CsvLine::add(const std::string& text) {
+  text_ += (is_first_ ? "" : ",") + quoted(text);
+  is_first_ = false;
+  return *this;
+}
 
 std::string csv_head() {
   return "file,table,name,kind,calls,total_ns,min_ns,median_ns,p99_ns,max_ns,flushed,failed,"
@@ -70,7 +61,7 @@ std::string csv_rows(const Report& report) {
   }
   if (!report.sites) return out;
   for (const PlaceSum& place : places_of(*report.sites)) {
-    Line line;
+    CsvLine line;
     line.add(report.file).add("places").add(place.example->entry).add(place.example->kind);
     line.add(place.calls).add(place.total_ns).add("").add("").add("").add(place.max_ns);
     line.add(place.flushed).add("").add("").add("").add(place.bytes).add(place.pageable_calls);
@@ -86,7 +77,7 @@ std::string sites_csv(const Report& report) {
       "stack\n";
   if (!report.sites) return out;
   for (const Site& site : report.sites->list) {
-    Line line;
+    CsvLine line;
     line.add(site.entry).add(site.kind).add(site.calls).add(site.total_ns).add(site.max_ns);
     line.add(site.flushed).add(site.failed).add(site.not_ready).add(site.bytes);
     line.add(site.pageable_calls).add(site.place).add(site.through.value_or(""));

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// `export`: call stacks by blocked time for other tools. Folded stacks (flamegraph.pl, speedscope,
-// inferno), speedscope's own JSON, CSV. As large as the site table of the library at most.
+// `export`: reports and traces for other tools. Folded stacks (flamegraph.pl, speedscope, inferno),
+// speedscope's own JSON, CSV. Of a report the call stacks by blocked time, which are as many as the
+// site table of the library holds at most; a trace is bounded by an option.
 #include <algorithm>
 #include <map>
 
 #include "tools/cli/commands.h"
 #include "tools/cli/csv_output.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/input_file.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report_file.h"
+#include "tools/cli/trace_export.h"
+#include "tools/cli/trace_file.h"
 
 namespace cli {
 namespace {
@@ -89,10 +93,7 @@ void write_speedscope(const Report& report, const Sites& sites, profiler::JsonWr
   out->end_object();
 }
 
-}  // namespace
-
-int export_report(const ExportOptions& options) {
-  const Report report = read_report(options.file);
+void export_report(const Report& report, const ExportOptions& options) {
   if (!report.sites) {
     throw Failure(report.file +
                   ": sites is null, so there are no stacks; run with CAJETA_XPU_DRIVER_SITES=1 (run"
@@ -105,6 +106,33 @@ int export_report(const ExportOptions& options) {
     write_text(options.out, sites_csv(report));
   } else {
     write_text(options.out, folded(*report.sites));
+  }
+}
+
+void export_trace(const Trace& trace, const ExportOptions& options) {
+  for (const std::string& remark : trace.remarks) say(trace.file + ": " + remark);
+  Exported exported;
+  if (options.format == "speedscope") {
+    write_json(options.out, [&](profiler::JsonWriter* out) {
+      exported.left_out = write_speedscope(trace, options.limit, out);
+    });
+  } else {
+    exported = options.format == "csv" ? records_csv(trace, options.limit)
+                                       : folded_of(trace, options.limit);
+    write_text(options.out, exported.text);
+  }
+  if (!exported.left_out.empty()) say("export: " + exported.left_out);
+}
+
+}  // namespace
+
+int export_file(const ExportOptions& options) {
+  const std::string bytes = read_input(options.file);
+  const std::string name = input_name(options.file);
+  if (is_trace(bytes)) {
+    export_trace(parse_trace(bytes, name), options);
+  } else {
+    export_report(parse_report(bytes, name), options);
   }
   return kOk;
 }

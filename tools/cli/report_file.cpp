@@ -2,15 +2,12 @@
 // From bytes to a Report, key by key, with the way to the key at hand for messages.
 #include "tools/cli/report_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/failure.h"
+#include "tools/cli/input_file.h"
 #include "tools/cli/output.h"
+#include "tools/cli/trace_file.h"
 
 namespace cli {
 namespace {
@@ -350,6 +347,9 @@ Report parse_unnamed(std::string_view text) {
     throw Failure(
         "this is a text report; for JSON let CAJETA_XPU_REPORT name a file that ends in .json");
   }
+  if (is_trace(text)) {
+    throw Failure("this is a trace of the profiler; see cajeta-xpu profile summary, and export");
+  }
   Json json;
   try {
     json = Json::parse(text.begin(), text.end());
@@ -359,22 +359,6 @@ Report parse_unnamed(std::string_view text) {
     throw Failure("broken JSON: a number is too large; expected integers from 0 to 2^64-1");
   }
   return read_root(Node(json));
-}
-
-std::string read_file(const std::string& path) {
-  const bool is_stdin = path == "-";
-  const int file = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw Failure(path + ": cannot open: " + std::strerror(errno));
-  std::string text;
-  char buffer[65536];
-  ssize_t length = 0;
-  while ((length = read(file, buffer, sizeof buffer)) > 0 || (length < 0 && errno == EINTR)) {
-    if (length > 0) text.append(buffer, static_cast<std::size_t>(length));
-  }
-  const int error = errno;
-  if (!is_stdin) close(file);
-  if (length < 0) throw Failure(path + ": cannot read: " + std::strerror(error));
-  return text;
 }
 
 }  // namespace
@@ -390,7 +374,7 @@ Report parse_report(std::string_view text, const std::string& name) {
 }
 
 Report read_report(const std::string& path) {
-  return parse_report(read_file(path), path == "-" ? "standard input" : path);
+  return parse_report(read_input(path), input_name(path));
 }
 
 ReportFiles read_reports(const std::vector<std::string>& paths) {

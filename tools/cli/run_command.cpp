@@ -132,7 +132,8 @@ int run_program(const RunOptions& options) {
   const bool asks_nothing =
       options.settings.empty() && !options.prints_report && !has_any_setting();
   if (asks_nothing && !options.is_quiet) {
-    say("run: the library is asked for nothing; see --defer, --profile, --sites, --report");
+    say("run: the library is asked for nothing; see --defer, --profile, --sites, --report, "
+        "--profiler");
   }
   if (options.replaces_itself) replace_process(options.program, changes);
 
