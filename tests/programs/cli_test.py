@@ -3,8 +3,8 @@
 """Runs cajeta-xpu as its users do, on programs under softgpu: every command, its exit codes, its formats, and
 what it says of files and arguments that are no good.
 
-    cli_test.py --tool FILE --softgpu DIR --shim FILE --schema FILE --planted FILE --plain FILE --decode FILE
-                --static FILE
+    cli_test.py --tool FILE --softgpu DIR --shim FILE --schema FILE --planted FILE --traced FILE --plain FILE
+                --decode FILE --static FILE
 """
 import argparse
 import base64
@@ -93,6 +93,10 @@ def case_run(tool):
     out, _ = tool("run", "-d", "all", "--sites=sync:50us", "--set", "GRAPH_BYTES=1M", "--every", "5", "--", "env")
     for line in ("DEFER=all", "DRIVER_SITES=sync:50us", "GRAPH_BYTES=1M", "REPORT_EVERY=5"):
         require(f"CAJETA_XPU_{line}\n" in out, f"{line} is not set: {out}")
+    out, _ = tool("run", "--profiler=%p.pftrace", "--", "env")
+    require("CAJETA_PROFILER=1\n" in out and "CAJETA_PROFILER_OUT=%p.pftrace\n" in out, f"--profiler=FILE: {out}")
+    out, _ = tool("run", "--profiler", "--", "env")
+    require("CAJETA_PROFILER=1\n" in out and "CAJETA_PROFILER_OUT" not in out, f"--profiler: {out}")
     _, err = tool("run", "true")
     require("asked for nothing" in err, f"nothing was asked for, and not said: {err}")
     # Exit codes: the program's, its signal, and those of env(1).
@@ -211,8 +215,8 @@ def case_broken(tool):
     _, err = tool("merge", "a.json", "cut.json", "-o", "sum.json", status=2)
     require("sum.json is not written" in err and not (tool.folder / "sum.json").exists(), f"a partial sum: {err}")
     tool.refuses("compare", "a.json", "later.json", names=["expected 1.x.x"])
-    tool.refuses(names=["run, report, compare, merge, check, doctor, export, env"])
-    tool.refuses("bogus", names=["run, report, compare, merge, check, doctor, export, env"])
+    tool.refuses(names=["run, report, compare, merge, check, doctor, profile, export, env"])
+    tool.refuses("bogus", names=["run, report, compare, merge, check, doctor, profile, export, env"])
     tool.refuses("report", "a.json", "--format", "xml", names=["text", "json", "csv", "markdown", "html"])
     tool.refuses("report", "a.json", "--bogus", names=["--bogus", "--sort"])
     tool.refuses("export", "a.json", "-f", "xml", names=["folded", "speedscope", "csv"])
@@ -286,6 +290,65 @@ def case_export(tool):
     require(sum(int(row["total_ns"]) for row in rows) == total, f"sites in CSV: {rows}")
 
 
+def case_trace(tool):
+    """The known program of trace tests: its kernels, the functions that launch them, and what takes its CPU time."""
+    tool("run", "-q", "--profiler=a.pftrace", "--", tool.options.traced)
+    summary = json.loads(tool("profile", "summary", "a.pftrace", "-f", "json")[0])
+    header, kernels = summary["header"], {kernel["kernel"]: kernel for kernel in summary["kernels"]}
+    require(header["is_complete"] and summary["remarks"] == [] and header["launches_untimed"] == 3, f"header: {header}")
+    for name, launches, place in (("long_work(unsigned int*, int)", 120, "launch_long"),
+                                  ("short_work", 200, "launch_short")):
+        kernel = kernels.get(name, {})
+        require(kernel.get("launches") == launches == kernel["place_launches"] and kernel["place"].endswith(place),
+                f"{name}: {kernel}, not {launches} from {place}")
+    require(sum(stream["kernels"] for stream in summary["streams"]) == sum(
+        kernel["launches"] for kernel in kernels.values()) == header["launches_kept"], f"streams: {summary['streams']}")
+    require(all(stream["busy_ns"] + stream["idle_ns"] == stream["span_ns"] for stream in summary["streams"]), "idle")
+    require("burn" in summary["functions"][0]["function"], f"hottest function: {summary['functions'][0]}")
+    show_trace(tool, summary)
+    export_trace(tool, summary)
+    # A part of the file, and files that are something else.
+    whole = (tool.folder / "a.pftrace").read_bytes()
+    (tool.folder / "cut.pftrace").write_bytes(whole[:len(whole) // 2])
+    require("the last packet is cut" in tool("profile", "summary", "cut.pftrace")[0], "a cut file")
+    require("the last packet is cut" in tool("export", "-f", "csv", "cut.pftrace")[1], "a cut file, exported")
+    for command in (["report"], ["compare", "a.pftrace"], ["check", "--max-failed", "1"]):
+        out, err = tool(*command, "a.pftrace", status=2)
+        require(out == "" and "see cajeta-xpu profile summary" in err, f"{command} of a trace: {err}")
+    tool.refuses("profile", "summary", tool.options.schema, names=["no trace"])
+    tool.refuses("profile", "total", "a.pftrace", names=["summary"])
+
+
+def show_trace(tool, summary):
+    text = tool("profile", "summary", "a.pftrace", "--top", "1")[0]
+    for title in ("KERNELS", "DEVICE STREAMS", "HOST BLOCKED ON THE DEVICE", "HOT HOST FUNCTIONS", "the other kernels"):
+        require(title in text, f"{title} is missing: {text}")
+    require(all(len(line) <= WIDTH for line in text.splitlines()), f"a line is too long: {text}")
+    rows = list(csv.DictReader(io.StringIO(tool("profile", "summary", "a.pftrace", "-f", "csv")[0])))
+    require([row["name"] for row in rows if row["table"] == "kernels"] == [
+        kernel["kernel"] for kernel in summary["kernels"]], f"kernels in CSV: {rows}")
+    require("### KERNELS" in tool("profile", "summary", "a.pftrace", "-f", "markdown")[0], "Markdown")
+
+
+def export_trace(tool, summary):
+    periods = sum(function["self_samples"] for function in summary["functions"])
+    folded = tool("export", "-f", "folded", "a.pftrace")[0].splitlines()
+    require(sum(int(line.rsplit(" ", 1)[1]) for line in folded) == periods * 1_000_000, f"folded stacks: {folded}")
+    tool("export", "-f", "speedscope", "-o", "speedscope.json", "a.pftrace")
+    profile = tool.load("speedscope.json")
+    sampled = [one for one in profile["profiles"] if one["type"] == "sampled"]
+    require(sum(sum(one["weights"]) for one in sampled) == periods * 1_000_000, "speedscope weights")
+    for one in profile["profiles"]:
+        if one["type"] == "sampled":
+            require(sum(one["weights"]) == one["endValue"] and len(one["weights"]) == len(one["samples"]), f"{one}")
+            continue
+        times = [event["at"] for event in one["events"]]
+        require(times == sorted(times) and times[-1] <= one["endValue"], f"{one['name']} is out of order")
+        require([event["type"] for event in one["events"]] == ["O", "C"] * (len(times) // 2), f"{one['name']}")
+    _, err = tool("export", "-f", "csv", "--limit", "10", "a.pftrace")
+    require("records are left out" in err, f"nothing is left out of an export with a limit: {err}")
+
+
 def case_doctor(tool):
     out, _ = tool("doctor", tool.options.planted)
     require("softgpu" in out and "0 failures" in out, f"all is well here: {out}")
@@ -328,11 +391,11 @@ CASES = {name[5:]: function for name, function in list(globals().items()) if nam
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("tool", "softgpu", "shim", "schema", "planted", "decode", "static"):
+    for name in ("tool", "softgpu", "shim", "schema", "planted", "traced", "decode", "static"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--plain", nargs="+", required=True, help="a program and its arguments")
     options = parser.parse_args()
-    for name in ("tool", "softgpu", "shim", "schema", "planted", "decode", "static"):
+    for name in ("tool", "softgpu", "shim", "schema", "planted", "traced", "decode", "static"):
         setattr(options, name, getattr(options, name).resolve())
     options.plain = [str(pathlib.Path(word).resolve()) for word in options.plain]
     failures = 0

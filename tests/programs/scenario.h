@@ -27,7 +27,7 @@ struct Scenario {
 extern const std::vector<Scenario> kStreamScenarios, kHostScenarios, kLaunchScenarios,
     kSequenceScenarios, kLifetimeScenarios, kGraphScenarios, kFaultScenarios, kAttributeScenarios,
     kContextScenarios, kRefusalScenarios, kCaptureScenarios, kOwnGraphScenarios, kEndingScenarios,
-    kGreenScenarios;
+    kGreenScenarios, kConditionalScenarios;
 
 const char* error_name(CUresult result);
 

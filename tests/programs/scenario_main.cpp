@@ -87,7 +87,7 @@ int main(int count, char** arguments) {
        {&kStreamScenarios, &kHostScenarios, &kLaunchScenarios, &kSequenceScenarios,
         &kLifetimeScenarios, &kGraphScenarios, &kFaultScenarios, &kAttributeScenarios,
         &kContextScenarios, &kRefusalScenarios, &kCaptureScenarios, &kOwnGraphScenarios,
-        &kEndingScenarios, &kGreenScenarios}) {
+        &kEndingScenarios, &kGreenScenarios, &kConditionalScenarios}) {
     for (const Scenario& scenario : *group) {
       if (list) std::printf("%s\n", scenario.name);
       if (std::strcmp(wanted, scenario.name) != 0) continue;

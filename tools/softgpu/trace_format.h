@@ -17,6 +17,10 @@
 //     and updated atomically: r, w or u, the allocation's ordinal, a colon and ranges of granules
 //     of kTraceGranule bytes from its start, "r3:0-7,9;w4:0", or "-". Memory without an ordinal
 //     (pageable host memory, the device heap) does not appear.
+//   S <op> <accesses> <text>
+//     An operation that is a conditional graph node took a step: it looked at its condition, or an
+//     operation of a body ran. In order, between O and D, whose accesses are those of all steps.
+//     Steps have no order of their own against other operations: the node has it as a whole.
 //   B <wait> <thread> <entry> <goals>
 //   E <wait>
 //     A host call began and ended to wait for <goals>: a list of operations, or c<context> for all

@@ -57,6 +57,7 @@ class QuietDevice final : public ptx::Device {
   std::uint64_t heap_allocate(std::uint64_t size) override { return memory_.allocate(size); }
   bool heap_free(std::uint64_t) override { return false; }
   std::uint64_t global_timer() override { return ++time_; }
+  bool set_condition(std::uint64_t handle, std::uint32_t) override { return handle % 2 == 0; }
 
  private:
   Memory& memory_;

@@ -474,7 +474,7 @@ TEST_CASE("generic nodes: every type, unused bytes zero, type fixed") {
   params = {};
   params.type = CU_GRAPH_NODE_TYPE_EMPTY;
   CHECK(cuGraphAddNode(&child, graph, nullptr, 0, &params) == CUDA_SUCCESS);
-  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   CHECK(cuGraphAddNode(&child, graph, nullptr, 0, &params) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuGraphAddNode(&child, graph, nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }

@@ -127,6 +127,27 @@ TEST_CASE("the legacy stream joins with blocking streams and only with those") {
   CHECK(words.read(3) == 1);
 }
 
+TEST_CASE("the launch of a graph without nodes takes its place in the stream") {
+  Session session;
+  const Words words{1};
+  const OwnStream before{CU_STREAM_DEFAULT}, after{CU_STREAM_DEFAULT};
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  REQUIRE_OK(cuGraphCreate(&graph, 0));
+  REQUIRE_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  hold(before, words, 0);
+  REQUIRE_OK(cuGraphLaunch(exec, CU_STREAM_LEGACY));  // joins both blocking streams
+  const OwnEvent event{CU_EVENT_DISABLE_TIMING};
+  REQUIRE_OK(cuEventRecord(event, after));
+  for (int i = 0; i < 30; ++i) CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+  words.write(0, 1);
+  REQUIRE_OK(cuEventSynchronize(event));
+  CHECK(cuStreamQuery(before) == CUDA_SUCCESS);
+  REQUIRE_OK(cuGraphExecDestroy(exec));
+  REQUIRE_OK(cuGraphDestroy(graph));
+}
+
 TEST_CASE("per-thread default streams are one per thread and join with the legacy stream") {
   Session session;
   const Words words{3};

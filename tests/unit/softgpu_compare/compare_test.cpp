@@ -72,6 +72,28 @@ TEST_CASE("other arguments are a change") {
         "1.1#0 [kernel a args 01] became 1.1#0 [kernel a args 02]");
 }
 
+TEST_CASE("another step of a conditional node is a change") {
+  const auto run = [](const Lines& steps, const std::string& end) {
+    Lines lines = {"O 1 0 1 1.1 0 - while"};
+    for (const std::string& step : steps) lines.push_back("S 1 - " + step);
+    lines.push_back("D 1 " + end + " -");
+    return lines;
+  };
+  const Lines once = run({"runs body 0", "kernel a", "runs nothing"}, "done");
+  check_equal(compare(once, once));
+  const Lines twice =
+      run({"runs body 0", "kernel a", "runs body 0", "kernel a", "runs nothing"}, "done");
+  const Report more = compare(once, twice);
+  check_only(more, Finding::kChanged);
+  CHECK(more.lines_of(Finding::kChanged).front() ==
+        "1.1#0 [while] step 3 [runs nothing] became [runs body 0]");
+  const Report fewer = compare(once, run({"runs body 0", "kernel a"}, "done"));
+  check_only(fewer, Finding::kChanged);
+  CHECK(fewer.lines_of(Finding::kChanged).front() ==
+        "1.1#0 [while] step 3 [runs nothing] became nothing");
+  check_equal(compare(once, run({"runs body 0"}, "skipped")));
+}
+
 TEST_CASE("what never ended in bare need not be submitted") {
   check_equal(compare({"O 1 0 1 1.1 0 - kernel a"}, {}));
   check_equal(compare({"O 1 0 1 1.1 0 - kernel a", "D 1 skipped -"}, {}));

@@ -356,6 +356,54 @@ TEST_CASE("a graph's edges are recorded, with branches and through empty nodes")
   CHECK_FALSE(recording.is_before(3, 2));
 }
 
+TEST_CASE("a conditional node is one operation whose steps are recorded") {
+  const Buffer words(256);
+  TestStream stream;
+  TestGraph graph;
+  CUgraphConditionalHandle handle = 0;
+  REQUIRE(cuGraphConditionalHandleCreate(&handle, graph, Gpu::get().context, 7,
+                                         CU_GRAPH_COND_ASSIGN_DEFAULT) == CUDA_SUCCESS);
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = handle;
+  params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  params.conditional.size = 1;
+  params.conditional.ctx = Gpu::get().context;
+  CUgraphNode node = nullptr;
+  REQUIRE(cuGraphAddNode(&node, graph, nullptr, 0, &params) == CUDA_SUCCESS);
+  const CUgraph body = *params.conditional.phGraph_out;
+  CUgraphNode last = nullptr;
+  for (const std::size_t byte : {0, 128}) {
+    WordArguments arguments(words.at(byte), 1);
+    const auto kernel = kernel_params(Gpu::get().store, arguments.pointers);
+    CUgraphNode added = nullptr;
+    REQUIRE(cuGraphAddKernelNode_v2(&added, body, &last, last == nullptr ? 0 : 1, &kernel) ==
+            CUDA_SUCCESS);
+    last = added;
+  }
+  TestExec exec(graph);
+  Recording recording;
+  launch_store(words.at(64), stream);  // 0
+  exec.launch(stream);                 // 1
+  launch_store(words.at(64), stream);  // 2
+  exec.launch(stream);                 // 3
+  stream.sync();
+  recording.stop();
+  REQUIRE(recording.count() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(recording.operation(i).sequence == i);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(recording.is_before(i, i + 1));
+  const Operation& first = recording.operation(1);
+  const std::string text(first.text);
+  CHECK(text.find("if condition ") == 0);
+  REQUIRE(first.steps.size() == 3);
+  CHECK(first.steps[0] == text + " value 7 runs body 0");
+  CHECK(first.steps[1].find("kernel store") == 0);
+  CHECK(first.steps[1] != first.steps[2]);
+  CHECK(first.steps == recording.operation(3).steps);
+  CHECK(std::string(first.access_text) == words.with('w') + "0,2");
+  CHECK(recording.operation(2).steps.empty());
+}
+
 TEST_CASE("a chain graph has the identities of its launches") {
   const Buffer words(256);
   TestStream single, graphed;

@@ -26,6 +26,8 @@ TEST_CASE("a trace is read field by field") {
       "O 1 0 1 1.2 0 - kernel k args a1+0",
       "O 2 3 1 - - 1 ",
       "O 3 0 2 2.2147483649 7 1,2 copy 4x1x1 a1+0 -> host",
+      "S 1 - if runs body 0",
+      "S 1 w2:5 kernel b args 01",
       "D 1 done r1:0-3,9;w2:5;u3:0",
       "B 1 0 cuStreamSynchronize 2,3",
       "D 3 skipped -",
@@ -39,6 +41,7 @@ TEST_CASE("a trace is read field by field") {
   CHECK(kernel.stream == (1ull << 32 | 2));
   CHECK(kernel.text == "kernel k args a1+0");
   CHECK(kernel.outcome == Outcome::kDone);
+  CHECK(kernel.steps == std::vector<std::string_view>{"if runs body 0", "kernel b args 01"});
   REQUIRE(kernel.accesses.size() == 4);
   CHECK(kernel.accesses[0].last == 3);
   CHECK(kernel.accesses[1].first == 9);
@@ -87,6 +90,9 @@ TEST_CASE("a wrong record is refused with its line") {
            "D 1 done r1",
            "D 1 done x1:0",
            "D 1 done r1:5-4",
+           "S 2 - of nothing",
+           "S 1 r1 no accesses",
+           "S 1 -",
            "E 1",
            "B 1 0 cuCtxSynchronize c0",
            "B 1 0 cuStreamSynchronize 2",
@@ -98,6 +104,7 @@ TEST_CASE("a wrong record is refused with its line") {
 
 TEST_CASE("an operation ends once and a wait is open once") {
   const std::string start = "softgpu-trace 1\nO 1 0 1 1.1 0 - first\n";
+  CHECK(error_of(start + "D 1 done -\nS 1 - late\n").find("line 4") == 0);
   CHECK(error_of(start + "D 1 done -\nD 1 done -\n").find("line 4") == 0);
   CHECK(error_of(start + "B 1 0 e 1\nB 1 0 e 1\n").find("line 4") == 0);
   CHECK(error_of(start + "B 1 0 e 1\nE 1\nE 1\n").find("line 5") == 0);

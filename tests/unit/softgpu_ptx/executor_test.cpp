@@ -535,6 +535,22 @@ TEST_CASE("device malloc and free", "[executor]") {
   for (const unsigned v : f.machine.download<unsigned>(dout, 32)) REQUIRE(v == 0xffffffffu);
 }
 
+TEST_CASE("conditions of graphs are set by handle", "[executor]") {
+  Fixture f;
+  f.machine.conditions[2] = 5;
+  f.expect_done(f.program.run("set_conditions", {1, 1, 1}, {32, 1, 1},
+                              Arguments(std::uint64_t{2}, 0xfffffff0u)));
+  REQUIRE(f.machine.conditions[0] == 0xfffffff0u);
+  REQUIRE(f.machine.conditions[1] == 0xfffffff1u);
+  REQUIRE(f.machine.conditions[2] == 5);
+  const Outcome o =
+      f.program.run("set_conditions", {1, 1, 1}, {32, 1, 1}, Arguments(std::uint64_t{5}, 1u));
+  REQUIRE(o.fault == Fault::kIllegalAddress);
+  REQUIRE(o.message ==
+          "kernel set_conditions block (0,0,0) thread (4,0,0): cudaGraphSetConditional of 0x4, "
+          "which is no handle of this context");
+}
+
 // --- faults
 // --------------------------------------------------------------------------------------------------------------
 

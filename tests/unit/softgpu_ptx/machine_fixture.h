@@ -47,6 +47,14 @@ class Machine : public GlobalMemory, public Device {
     return true;
   }
   std::uint64_t global_timer() override { return ++timer_; }
+  // Handles above kConditions are dead.
+  bool set_condition(std::uint64_t handle, std::uint32_t value) override {
+    if (handle >= kConditions) return false;
+    conditions[handle] = value;
+    return true;
+  }
+  static constexpr std::uint64_t kConditions = 4;
+  std::uint32_t conditions[kConditions] = {};
 
   std::uint64_t allocate(std::uint64_t size) {
     const std::uint64_t address = next_;

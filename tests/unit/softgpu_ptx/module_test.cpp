@@ -233,6 +233,11 @@ TEST_CASE("device functions by name", "[ptx][module]") {
                   declarations));
   CHECK(module->impl().functions[0]->builtin == Builtin::kVprintf);
   CHECK(module->impl().functions[1]->builtin == Builtin::kMalloc);
+  const std::string conditional =
+      ".extern .func cudaGraphSetConditional(.param .b64 a, .param .b32 b);\n";
+  CHECK(parse(module_text(conditional))->impl().functions[0]->builtin == Builtin::kSetConditional);
+  parse_error(
+      kernel_text("call cudaGraphSetConditional;", ".extern .func cudaGraphSetConditional();\n"));
   parse(module_text(".extern .func nobody();\n"));  // never called
   CHECK(parse_error(kernel_text("call nobody;", ".extern .func nobody();\n")) ==
         "ptx:8: unresolved function 'nobody'");

@@ -181,10 +181,27 @@ class Comparison {
     counterpart_[i] = other;
     const bool both_done =
         operation.outcome == Outcome::kDone && counterpart.outcome == Outcome::kDone;
+    if (both_done) match_steps(operation, counterpart);
     if (both_done && operation.access_text != counterpart.access_text) {
       add(Finding::kAccesses, describe(operation) + ": " + std::string(operation.access_text) +
                                   " became " + std::string(counterpart.access_text));
     }
+  }
+
+  // The first step that is not the same.
+  void match_steps(const Operation& operation, const Operation& counterpart) {
+    const auto& steps = operation.steps;
+    const auto& others = counterpart.steps;
+    const auto [ours, theirs] =
+        std::mismatch(steps.begin(), steps.end(), others.begin(), others.end());
+    if (ours == steps.end() && theirs == others.end()) return;
+    const auto text = [](const auto& all, auto step) {
+      return step == all.end() ? std::string("nothing")
+                               : '[' + std::string(step->substr(0, kLongestText)) + ']';
+    };
+    add(Finding::kChanged, describe(operation) + " step " +
+                               std::to_string(ours - steps.begin() + 1) + " " + text(steps, ours) +
+                               " became " + text(others, theirs));
   }
 
   void compare_order() {

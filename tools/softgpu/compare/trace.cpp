@@ -110,6 +110,8 @@ class Parser {
     switch (kind) {
       case 'O':
         return parse_submitted(line);
+      case 'S':
+        return parse_step(line);
       case 'D':
         return parse_done(line);
       case 'B':
@@ -180,6 +182,16 @@ class Parser {
     operation.outcome = how == "done" ? Outcome::kDone : Outcome::kSkipped;
     operation.access_text = line;
     return !line.empty() && parse_accesses(line, &operation.accesses);
+  }
+
+  bool parse_step(std::string_view line) {
+    OperationIndex index = 0;
+    if (!parse_known(take(&line, ' '), &index)) return false;
+    if (trace_.operations[index].outcome != Outcome::kPending) return false;
+    std::vector<Access> accesses;  // those of the whole operation count
+    if (!parse_accesses(take(&line, ' '), &accesses) || line.empty()) return false;
+    trace_.operations[index].steps.push_back(line);
+    return true;
   }
 
   bool parse_begin(std::string_view line) {

@@ -32,6 +32,7 @@ struct Operation {
   std::uint64_t sequence = 0;
   std::vector<OperationIndex> after;
   std::string_view text;
+  std::vector<std::string_view> steps;  // what they did, in order; conditional nodes only
   Outcome outcome = Outcome::kPending;
   std::string_view access_text;
   std::vector<Access> accesses;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/copy.h"
 #include "tools/softgpu/driver/event.h"
 #include "tools/softgpu/driver/host_function.h"
@@ -186,6 +187,9 @@ struct Maker {
   }
   std::shared_ptr<Operation> operator()(const ChildGraphWork&) const {
     fail(CUDA_ERROR_INVALID_VALUE);  // graph launch expands it
+  }
+  std::shared_ptr<Operation> operator()(const ConditionalWork& work) const {
+    return make_conditional_operation(work, context, stream_ordinal, sequence);
   }
   std::shared_ptr<Operation> operator()(const FreeAsyncWork& work) const {
     return std::make_shared<FreeOperation>(work.address, stream_ordinal, sequence);

@@ -8,6 +8,7 @@
 #include <queue>
 #include <utility>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/misuse.h"
 
 namespace softgpu {
@@ -32,9 +33,7 @@ bool matches(const GraphEdge& edge, const GraphNode& node, const CUgraphEdgeData
 }
 
 void retire_node(GraphNode& node) {
-  if (auto* child = std::get_if<ChildGraphWork>(&node.work)) {
-    if (child->graph->handle != nullptr) retire_graph(*child->graph);
-  }
+  retire_work(node.work);
   graph_nodes().remove(node.handle);
 }
 
@@ -136,6 +135,14 @@ std::shared_ptr<Graph> create_graph() {
   return graph;
 }
 
+void retire_work(const Work& work) {
+  for_each_inner(work, [](Graph& inner) {
+    if (inner.handle != nullptr) retire_graph(inner);
+  });
+  const auto* conditional = std::get_if<ConditionalWork>(&work);
+  if (conditional != nullptr) conditional->condition->has_node = false;
+}
+
 void retire_graph(Graph& graph) {
   for (const auto& node : graph.nodes) retire_node(*node);
   graphs().remove(graph.handle);  // may be the last reference
@@ -148,6 +155,9 @@ GraphNode& append_node(Graph& graph, Work work, const std::vector<GraphEdge>& de
   node.id = graph.next_node_id++;
   node.work = std::move(work);
   if (graph.handle != nullptr) node.handle = graph_nodes().add(graph.nodes.back());
+  if (std::holds_alternative<ConditionalWork>(node.work)) {
+    for_each_inner(node.work, [&](Graph& body) { body.body_of = &node; });
+  }
   for (const GraphEdge& edge : dependencies) connect(*edge.node, node, edge.data);
   return node;
 }
@@ -182,6 +192,14 @@ std::shared_ptr<Graph> copy_graph(const Graph& source, bool with_handles) {
 }
 
 Work copy_work(const Work& work, bool with_handles) {
+  if (const auto* conditional = std::get_if<ConditionalWork>(&work)) {
+    ConditionalWork copy{conditional->condition, conditional->type, {}, {}};
+    for (const auto& body : conditional->bodies) {
+      copy.bodies.push_back(copy_graph(*body, false));
+      copy.bodies.back()->embedded = true;
+    }
+    return copy;
+  }
   const auto* child = std::get_if<ChildGraphWork>(&work);
   if (child == nullptr) return work;
   ChildGraphWork copy{copy_graph(*child->graph, with_handles)};
@@ -192,9 +210,22 @@ Work copy_work(const Work& work, bool with_handles) {
 void collect_user_objects(const Graph& graph, UserObjectRefs* references) {
   references->add_all(graph.user_objects);
   for (const auto& node : graph.nodes) {
-    const auto* child = std::get_if<ChildGraphWork>(&node->work);
-    if (child != nullptr) collect_user_objects(*child->graph, references);
+    for_each_inner(node->work, [&](Graph& inner) { collect_user_objects(inner, references); });
   }
+}
+
+bool has_conditional_nodes(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+    return std::holds_alternative<ConditionalWork>(node->work);
+  });
+}
+
+bool is_captured_into(const Graph& graph) {
+  bool found = graph.captures > 0;
+  for (const auto& node : graph.nodes) {
+    for_each_inner(node->work, [&](const Graph& inner) { found |= is_captured_into(inner); });
+  }
+  return found;
 }
 
 CUgraphNodeType node_type(const Work& work) {
@@ -212,6 +243,9 @@ CUgraphNodeType node_type(const Work& work) {
     CUgraphNodeType operator()(const ChildGraphWork&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
     CUgraphNodeType operator()(const FreeAsyncWork&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
     CUgraphNodeType operator()(const ValueWork&) const { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
+    CUgraphNodeType operator()(const ConditionalWork&) const {
+      return CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    }
   };
   return std::visit(Visitor{}, work);
 }

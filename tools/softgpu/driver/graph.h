@@ -17,6 +17,7 @@ namespace softgpu {
 
 class Operation;
 struct Graph;
+struct GraphExec;
 struct GraphNode;
 struct UserObject;   // user_object.h
 class DriverMemory;  // memory.h
@@ -76,10 +77,22 @@ struct Graph {
   std::uint64_t serial = 0;                       // unique in the process
   std::vector<std::shared_ptr<GraphNode>> nodes;  // insertion order
   std::uint32_t next_node_id = 0;
-  bool embedded = false;  // owned by a child graph node
-  unsigned captures = 0;  // running captures into it
+  bool embedded = false;         // owned by a child graph node or a conditional node
+  GraphNode* body_of = nullptr;  // the conditional node that owns it, if one does
+  unsigned captures = 0;         // running captures into it
   UserObjectRefs user_objects;
+  std::vector<std::shared_ptr<Condition>> conditions;  // handles created for it
+  std::weak_ptr<GraphExec> exec;                       // kept if it has conditional nodes
 };
+
+// Calls `body` with the graph of a child graph node, or with each one of a conditional node.
+template <class Body>
+void for_each_inner(const Work& work, Body&& body) {
+  if (const auto* child = std::get_if<ChildGraphWork>(&work)) body(*child->graph);
+  if (const auto* conditional = std::get_if<ConditionalWork>(&work)) {
+    for (const auto& graph : conditional->bodies) body(*graph);
+  }
+}
 
 // One node of an exec in execution order. `before` are positions in GraphExec::order.
 struct ExecStep {
@@ -100,6 +113,7 @@ struct GraphExec {
   std::vector<std::shared_ptr<Operation>> last_launch;  // what the next launch must wait for
   // Those of the graph at instantiation or at the last update; launches in flight share them.
   std::shared_ptr<const UserObjectRefs> user_objects;
+  std::vector<std::shared_ptr<Condition>> conditions;  // of all its conditional nodes
   std::shared_ptr<const DriverMemory> memory;  // what its nodes take on the device, if asked for
   bool only_kernels = false;                   // and empty nodes
   std::uint32_t enabled_kernels = 0;
@@ -132,14 +146,22 @@ void retire_graph(Graph& graph);
 // Appends a node, with a handle if the graph has one. The caller has checked the dependencies.
 GraphNode& append_node(Graph& graph, Work work, const std::vector<GraphEdge>& dependencies);
 void remove_node(GraphNode& node);
+// Takes away what clients can name of a node's work: inner graphs, the use of its condition.
+void retire_work(const Work& work);
 // A deep copy: embedded graphs are copied too. With handles: clients can name it, and it keeps the
 // user objects.
 std::shared_ptr<Graph> copy_graph(const Graph& source, bool with_handles);
-// A deep copy of one node's work: the embedded graph is copied too.
+// A deep copy of one node's work: the embedded graphs are copied too. Those of a conditional node
+// are copied without handles only.
 Work copy_work(const Work& work, bool with_handles);
 
 // New references to the user objects of a graph and its embedded graphs.
 void collect_user_objects(const Graph& graph, UserObjectRefs* references);
+
+// Conditional nodes directly in it, which is all there can be: child graphs have none.
+bool has_conditional_nodes(const Graph& graph);
+// Captures run into it or into a graph inside it.
+bool is_captured_into(const Graph& graph);
 
 CUgraphNodeType node_type(const Work& work);
 // The nodes in an order that respects the edges, insertion order among free ones. With a cycle:

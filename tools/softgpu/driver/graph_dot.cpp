@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/graph.h"
 #include "tools/softgpu/driver/module_objects.h"
@@ -41,6 +42,8 @@ const char* type_name(const Work& work) {
       return "EVENT_WAIT";
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return "EVENT_RECORD";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return "CONDITIONAL";
     default:
       return "OTHER";
   }
@@ -93,6 +96,10 @@ std::string label(const GraphNode& node, unsigned flags) {
   if (host != nullptr && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS)) {
     text += format("\\nargument %p", host->user_data);
   }
+  const auto* conditional = std::get_if<ConditionalWork>(&node.work);
+  if (conditional != nullptr && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS)) {
+    text += "\\n" + describe(*conditional);
+  }
   if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES)) {
     text += format("\\nnode %p", static_cast<void*>(node.handle));
   }
@@ -105,8 +112,7 @@ void print(const Graph& graph, unsigned flags, std::string* out) {
   for (const auto& node : graph.nodes) {
     *out += format("\"graph_%llu_node_%u\" [shape=box label=\"", serial, node->id) +
             label(*node, flags) + "\"]\n";
-    const auto* child = std::get_if<ChildGraphWork>(&node->work);
-    if (child != nullptr) print(*child->graph, flags, out);
+    for_each_inner(node->work, [&](const Graph& inner) { print(inner, flags, out); });
   }
   for (const auto& node : graph.nodes) {
     for (const GraphEdge& edge : node->dependents) {

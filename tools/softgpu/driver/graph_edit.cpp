@@ -160,7 +160,7 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph hGraph) {
   return call(EntryId::cuGraphDestroy, [&]() -> CUresult {
     Graph& graph = graph_of(hGraph);
     // An embedded graph belongs to its node, one being captured into to the capture.
-    if (graph.embedded || graph.captures > 0) return CUDA_ERROR_INVALID_VALUE;
+    if (graph.embedded || is_captured_into(graph)) return CUDA_ERROR_INVALID_VALUE;
     retire_graph(graph);
     return CUDA_SUCCESS;
   });
@@ -170,6 +170,7 @@ CUresult CUDAAPI cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   return call(EntryId::cuGraphClone, [&]() -> CUresult {
     if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Graph& original = graph_of(originalGraph);
+    if (has_conditional_nodes(original)) return CUDA_ERROR_INVALID_VALUE;  // as documented
     charge_nodes(original.nodes.size());
     *phGraphClone = copy_graph(original, true)->handle;
     return CUDA_SUCCESS;
@@ -194,7 +195,9 @@ CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOrigin
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode hNode) {
   return call(EntryId::cuGraphDestroyNode, [&]() -> CUresult {
     GraphNode& node = node_of(hNode);
-    if (node.graph->captures > 0) return CUDA_ERROR_INVALID_VALUE;
+    bool is_busy = node.graph->captures > 0;
+    for_each_inner(node.work, [&](const Graph& inner) { is_busy |= is_captured_into(inner); });
+    if (is_busy) return CUDA_ERROR_INVALID_VALUE;
     remove_node(node);
     return CUDA_SUCCESS;
   });

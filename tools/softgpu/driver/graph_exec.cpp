@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/graph_launch.h"
 #include "tools/softgpu/driver/memory.h"
@@ -81,8 +82,7 @@ void index_nodes(GraphExec& exec, const Graph& snapshot) {
                                                             : exec.embedded[origin.graph_serial];
     if (index.size() <= origin.node_id) index.resize(origin.node_id + 1, nullptr);
     index[origin.node_id] = node.get();
-    if (const auto* child = std::get_if<ChildGraphWork>(&node->work))
-      index_nodes(exec, *child->graph);
+    for_each_inner(node->work, [&](const Graph& inner) { index_nodes(exec, inner); });
   }
 }
 
@@ -96,6 +96,43 @@ CUgraphNode source_handle(const Graph& source, const GraphNode& copy) {
       return found;
   }
   return nullptr;
+}
+
+constexpr const char* kCycleText = "the graph has a cycle";
+
+// A member of a cycle in a body, at any depth; null if there is none.
+const GraphNode* find_cycle_in_bodies(const Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    const auto* conditional = std::get_if<ConditionalWork>(&node->work);
+    if (conditional == nullptr) continue;
+    for (const auto& body : conditional->bodies) {
+      std::vector<ExecStep> order;
+      Flattener flattener(order);
+      flattener.append(*body, {});
+      if (flattener.on_cycle() != nullptr) return flattener.on_cycle();
+      if (const GraphNode* found = find_cycle_in_bodies(*body); found != nullptr) return found;
+    }
+  }
+  return nullptr;
+}
+
+// What cuda.h asks of graphs with conditional nodes. False: `problem` says what is wrong.
+bool check_conditional_nodes(const Graph& graph, ExecProblem* problem) {
+  constexpr auto kInvalid = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+  if (has_unused_condition(graph)) {
+    *problem = {CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr,
+                "a conditional handle has no node"};
+  } else if (!graph.exec.expired()) {
+    *problem = {CUDA_GRAPH_INSTANTIATE_ERROR, nullptr,
+                "a graph with conditional nodes is instantiated already"};
+  } else if (const GraphNode* cyclic = find_cycle_in_bodies(graph); cyclic != nullptr) {
+    *problem = {kInvalid, cyclic->handle, kCycleText};
+  } else if (const GraphNode* forbidden = find_forbidden_node(graph); forbidden != nullptr) {
+    *problem = {kInvalid, forbidden->handle, "a node cannot be in the body of a conditional node"};
+  } else {
+    return true;
+  }
+  return false;
 }
 
 constexpr cuuint64_t kKnownFlags =
@@ -112,23 +149,22 @@ void check_flags(cuuint64_t flags, bool may_upload) {
   fail(CUDA_ERROR_NOT_SUPPORTED);  // no device-side launch
 }
 
-// The new exec, or null with the offending node. Fails for everything that is not the graph's
-// structure.
+// The new exec, or null with what is wrong with the graph's structure. Fails for everything else.
 std::shared_ptr<GraphExec> instantiate_graph(CUgraph handle, cuuint64_t flags, bool may_upload,
-                                             CUgraphNode* error_node) {
-  const Graph& graph = graph_of(handle);
+                                             ExecProblem* problem) {
+  Graph& graph = graph_of(handle);
   check_flags(flags, may_upload);
-  if (graph.captures > 0) fail(CUDA_ERROR_INVALID_VALUE);
+  if (is_captured_into(graph) || graph.body_of != nullptr) fail(CUDA_ERROR_INVALID_VALUE);
   charge_nodes(graph.nodes.size());
-  return make_exec(graph, flags, error_node);
+  return make_exec(graph, flags, problem);
 }
 
 CUresult instantiate_with_flags(EntryId id, CUgraphExec* out, CUgraph graph,
                                 unsigned long long flags) {
   return call(id, [&]() -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNode error_node = nullptr;
-    const auto exec = instantiate_graph(graph, flags, false, &error_node);
+    ExecProblem problem;
+    const auto exec = instantiate_graph(graph, flags, false, &problem);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = exec->handle;
     return CUDA_SUCCESS;
@@ -141,11 +177,11 @@ CUresult instantiate_with_log(EntryId id, CUgraphExec* out, CUgraph graph, CUgra
   return call(id, [&]() -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (log != nullptr && log_size > 0) log[0] = '\0';
-    CUgraphNode offending = nullptr;
-    const auto exec = instantiate_graph(graph, 0, false, &offending);
-    if (error_node != nullptr) *error_node = offending;
+    ExecProblem problem;
+    const auto exec = instantiate_graph(graph, 0, false, &problem);
+    if (error_node != nullptr) *error_node = problem.node;
     if (exec == nullptr) {
-      if (log != nullptr && log_size > 0) std::snprintf(log, log_size, "the graph has a cycle");
+      if (log != nullptr && log_size > 0) std::snprintf(log, log_size, "%s", problem.text);
       return CUDA_ERROR_INVALID_VALUE;
     }
     *out = exec->handle;
@@ -160,9 +196,11 @@ CUresult instantiate_with_params(bool per_thread, CUgraphExec* out, CUgraph grap
   params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
   const bool uploads = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
   Stream* stream = uploads ? &resolve_stream(params->hUploadStream, per_thread) : nullptr;
-  const auto exec = instantiate_graph(graph, params->flags, true, &params->hErrNode_out);
+  ExecProblem problem;
+  const auto exec = instantiate_graph(graph, params->flags, true, &problem);
   if (exec == nullptr) {
-    params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    params->hErrNode_out = problem.node;
+    params->result_out = problem.result;
     return CUDA_ERROR_INVALID_VALUE;
   }
   *out = exec->handle;
@@ -186,8 +224,14 @@ void take_memory(GraphExec& exec) {
 
 }  // namespace
 
-std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags,
-                                     CUgraphNode* error_node) {
+std::vector<ExecStep> flatten(const Graph& graph) {
+  std::vector<ExecStep> order;
+  Flattener(order).append(graph, {});
+  return order;
+}
+
+std::shared_ptr<GraphExec> make_exec(Graph& graph, cuuint64_t flags, ExecProblem* problem) {
+  if (!check_conditional_nodes(graph, problem)) return nullptr;
   auto exec = std::make_shared<GraphExec>();
   exec->flags = flags;
   exec->source_serial = graph.serial;
@@ -195,7 +239,8 @@ std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags,
   Flattener flattener(exec->order);
   flattener.append(*exec->snapshot, {});
   if (flattener.on_cycle() != nullptr) {
-    *error_node = source_handle(graph, *flattener.on_cycle());
+    *problem = {CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
+                source_handle(graph, *flattener.on_cycle()), kCycleText};
     return nullptr;
   }
   for (const ExecStep& step : exec->order) {
@@ -205,9 +250,11 @@ std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags,
   auto references = std::make_shared<UserObjectRefs>();
   collect_user_objects(graph, references.get());
   exec->user_objects = std::move(references);
+  exec->conditions = conditions_of(*exec->snapshot);
   count_kernels(*exec);
   take_memory(*exec);
   exec->handle = graph_execs().add(exec);
+  if (has_conditional_nodes(graph)) graph.exec = exec;
   return exec;
 }
 

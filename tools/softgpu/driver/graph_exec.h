@@ -7,9 +7,18 @@
 
 namespace softgpu {
 
-// A snapshot of `graph`, ready to launch. Null if it cannot be ordered: `error_node` is one of the
-// offending nodes.
-std::shared_ptr<GraphExec> make_exec(const Graph& graph, cuuint64_t flags, CUgraphNode* error_node);
+// Why a graph cannot be instantiated as it is.
+struct ExecProblem {
+  CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+  CUgraphNode node = nullptr;  // at fault, if it is one's fault
+  const char* text = "";
+};
+
+// A snapshot of `graph`, ready to launch; null if there is a problem with its structure.
+std::shared_ptr<GraphExec> make_exec(Graph& graph, cuuint64_t flags, ExecProblem* problem);
+
+// The nodes of a graph without cycles in execution order, embedded graphs in place of their nodes.
+std::vector<ExecStep> flatten(const Graph& graph);
 
 // The exec's own copy of a node of the graph it was instantiated from. Fails with INVALID_VALUE for
 // any other node.

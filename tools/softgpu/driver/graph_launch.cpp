@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/softgpu/driver/capture.h"
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/engine.h"
 #include "tools/softgpu/driver/module_objects.h"
 #include "tools/softgpu/driver/stream.h"
@@ -25,23 +26,44 @@ class Nothing : public Operation {
   bool step() override { return true; }
 };
 
-// Keeps the user objects of an exec until a launch has finished.
-class HoldUserObjects : public Operation {
+// Keeps the user objects and the conditions of an exec until a launch has finished.
+class HoldObjects : public Operation {
  public:
-  explicit HoldUserObjects(std::shared_ptr<const UserObjectRefs> references)
-      : references_(std::move(references)) {}
+  explicit HoldObjects(const GraphExec& exec)
+      : references_(exec.user_objects), conditions_(exec.conditions) {}
   bool step() override { return true; }
-  void finish() override { references_.reset(); }
+  void finish() override {
+    references_.reset();
+    conditions_.clear();
+  }
   bool is_skipped_on_error() const override { return false; }
 
  private:
   std::shared_ptr<const UserObjectRefs> references_;
+  std::vector<std::shared_ptr<Condition>> conditions_;
+};
+
+// Before all nodes of a launch: conditions that have a default begin with it.
+class AssignDefaults : public Operation {
+ public:
+  explicit AssignDefaults(std::vector<std::shared_ptr<Condition>> conditions)
+      : conditions_(std::move(conditions)) {}
+  bool step() override {
+    for (const auto& condition : conditions_) {
+      if (condition->assigns_default) condition->value = condition->default_value;
+    }
+    return true;
+  }
+
+ private:
+  const std::vector<std::shared_ptr<Condition>> conditions_;
 };
 
 Context& context_of_work(const Work& work, Stream& stream) {
   if (const auto* kernel = std::get_if<KernelWork>(&work)) return *kernel->function->context;
   if (const auto* copy = std::get_if<CopyWork>(&work)) return *copy->context;
   if (const auto* set = std::get_if<MemsetWork>(&work)) return *set->context;
+  if (const auto* node = std::get_if<ConditionalWork>(&work)) return *node->condition->context;
   return *stream.context;
 }
 
@@ -69,6 +91,16 @@ std::vector<OperationPtr> make_steps(const GraphExec& exec, Stream& stream) {
   return operations;
 }
 
+// In front of those that wait for no other node.
+void add_defaults(const GraphExec& exec, Stream& stream, std::vector<OperationPtr>* operations) {
+  auto defaults = std::make_shared<AssignDefaults>(exec.conditions);
+  defaults->context = stream.context;
+  for (std::size_t i = 0; i < exec.order.size(); ++i) {
+    if (exec.order[i].before.empty()) (*operations)[i]->dependencies.push_back(defaults);
+  }
+  operations->insert(operations->begin(), std::move(defaults));
+}
+
 // What is left of the exec's last launch, replaced by `next`.
 std::vector<OperationPtr> exchange_last_launch(GraphExec& exec, std::vector<OperationPtr> next) {
   std::vector<OperationPtr> previous = std::exchange(exec.last_launch, std::move(next));
@@ -89,6 +121,8 @@ CUresult launch(GraphExec& exec, Stream& stream) {
     return CUDA_SUCCESS;
   }
   if (is_capturing(stream)) {
+    // It would be a child graph node.
+    if (has_conditional_nodes(*exec.snapshot)) return capture_forbids_uncapturable(stream);
     auto child = copy_graph(*exec.snapshot, true);
     child->embedded = true;
     return capture_work(stream, ChildGraphWork{std::move(child)});
@@ -102,8 +136,11 @@ CUresult launch(GraphExec& exec, Stream& stream) {
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (exec.order[i].is_exit) exits.push_back(operations[i]);
   }
-  if (!exec.user_objects->empty()) {
-    auto hold = std::make_shared<HoldUserObjects>(exec.user_objects);
+  // Without nodes the launch still has its place between what is before and what is behind it.
+  if (operations.empty()) operations.push_back(exits.emplace_back(std::make_shared<Nothing>()));
+  if (!exec.conditions.empty()) add_defaults(exec, stream, &operations);
+  if (!exec.user_objects->empty() || !exec.conditions.empty()) {
+    auto hold = std::make_shared<HoldObjects>(exec);
     hold->dependencies = exits;
     hold->context = stream.context;
     exits.assign(1, hold);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/event.h"
 #include "tools/softgpu/driver/graph.h"
@@ -45,7 +46,7 @@ CUresult add_node(EntryId id, const NewNode& request, Make&& make) {
     make(graph, draft);
     for (const GraphEdge& edge : edges) {
       if (is_valid_edge(edge.node->work, draft.work, edge.data)) continue;
-      if (auto* child = std::get_if<ChildGraphWork>(&draft.work)) retire_graph(*child->graph);
+      retire_work(draft.work);
       return CUDA_ERROR_INVALID_VALUE;
     }
     GraphNode& node = append_node(graph, std::move(draft.work), edges);
@@ -61,7 +62,7 @@ void draft_kernel(GraphNode& draft, const CUDA_KERNEL_NODE_PARAMS_v2& params) {
 }
 
 template <class Params>
-const Params& required(const Params* params) {
+Params& required(Params* params) {
   if (params == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
   return *params;
 }
@@ -85,7 +86,7 @@ CUresult with_node(EntryId id, CUgraphNode handle, const void* params, Body&& bo
   });
 }
 
-void make_generic(Graph& graph, GraphNode& draft, const CUgraphNodeParams& params) {
+void make_generic(Graph& graph, GraphNode& draft, CUgraphNodeParams& params) {
   check_padding(params);
   if (params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
     draft_kernel(draft, kernel_params(params));
@@ -93,6 +94,8 @@ void make_generic(Graph& graph, GraphNode& draft, const CUgraphNodeParams& param
     if (params.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
       fail(CUDA_ERROR_NOT_SUPPORTED);
     draft.work = make_child(params.graph.graph, graph);
+  } else if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    draft.work = make_conditional(graph, &params.conditional);
   } else {
     draft.work = make_work(params);
   }
@@ -105,7 +108,7 @@ void set_generic(GraphNode& node, const CUgraphNodeParams& params) {
     set_kernel_params(node, kernel_params(params), false);
   } else {
     node.work =
-        make_work(params);  // NOT_SUPPORTED for child graphs: their graph is edited in place
+        make_work(params);  // NOT_SUPPORTED for what has graphs inside: they are edited in place
   }
 }
 

@@ -86,6 +86,8 @@ std::size_t used_bytes(CUgraphNodeType type) {
       return sizeof(CUDA_EVENT_RECORD_NODE_PARAMS);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return 0;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return sizeof(CUDA_CONDITIONAL_NODE_PARAMS);
     default:
       fail(CUDA_ERROR_NOT_SUPPORTED);
   }
@@ -186,7 +188,7 @@ std::shared_ptr<Event> event_for_node(CUevent event) {
 
 ChildGraphWork make_child(CUgraph graph, const Graph& parent) {
   const Graph& child = graph_of(graph);
-  if (&child == &parent) fail(CUDA_ERROR_INVALID_VALUE);
+  if (&child == &parent || has_conditional_nodes(child)) fail(CUDA_ERROR_INVALID_VALUE);
   ChildGraphWork work{copy_graph(child, true)};
   work.graph->embedded = true;
   return work;

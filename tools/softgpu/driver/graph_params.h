@@ -29,8 +29,8 @@ ChildGraphWork make_child(CUgraph graph, const Graph& parent);
 // The tagged union of the generic entries: fails unless everything it does not use is zero.
 void check_padding(const CUgraphNodeParams& params);
 CUDA_KERNEL_NODE_PARAMS_v2 kernel_params(const CUgraphNodeParams& params);
-// The work of any node but a kernel or a child graph. Fails with NOT_SUPPORTED for types that
-// softgpu lacks.
+// The work of any node but a kernel, a child graph or a conditional node. Fails with NOT_SUPPORTED
+// for those, and for types that softgpu lacks.
 Work make_work(const CUgraphNodeParams& params);
 
 // Whether an exec may take `next` in place of `old` (cuda.h, cuGraphExecUpdate). Not for kernels

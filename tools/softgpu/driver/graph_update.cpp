@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/graph_exec.h"
 #include "tools/softgpu/driver/graph_params.h"
@@ -106,6 +107,20 @@ void check_kernel(const KernelWork& ours, const GraphNode& source, cuuint64_t ex
   }
 }
 
+void collect(Graph& target, const Graph& source, cuuint64_t exec_flags, Pairs* changes);
+
+void collect_bodies(ConditionalWork& ours, const GraphNode& source, cuuint64_t exec_flags,
+                    Pairs* changes) {
+  const auto& theirs = std::get<ConditionalWork>(source.work);
+  if (ours.type != theirs.type || ours.bodies.size() != theirs.bodies.size() ||
+      ours.condition->context != theirs.condition->context) {
+    reject(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, &source);
+  }
+  for (std::size_t i = 0; i < ours.bodies.size(); ++i) {
+    collect(*ours.bodies[i], *theirs.bodies[i], exec_flags, changes);
+  }
+}
+
 // Every pair that has to change, embedded graphs included; throws at the first that cannot.
 void collect(Graph& target, const Graph& source, cuuint64_t exec_flags, Pairs* changes) {
   const Pairing pairing(target, source);
@@ -119,7 +134,9 @@ void collect(Graph& target, const Graph& source, cuuint64_t exec_flags, Pairs* c
       collect(*child->graph, *std::get<ChildGraphWork>(theirs->work).graph, exec_flags, changes);
       continue;
     }
-    if (const auto* kernel = std::get_if<KernelWork>(&ours->work)) {
+    if (auto* conditional = std::get_if<ConditionalWork>(&ours->work)) {
+      collect_bodies(*conditional, *theirs, exec_flags, changes);
+    } else if (const auto* kernel = std::get_if<KernelWork>(&ours->work)) {
       check_kernel(*kernel, *theirs, exec_flags);
     } else if (!can_replace(ours->work, theirs->work)) {
       reject(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, theirs);
@@ -137,6 +154,11 @@ bool is_frozen(CUlaunchAttributeID id) {
 }
 
 void take_over(GraphNode& ours, const GraphNode& theirs) {
+  if (auto* conditional = std::get_if<ConditionalWork>(&ours.work)) {
+    // The kernels of the new graph set the handle of that graph, which has its own default.
+    conditional->condition = std::get<ConditionalWork>(theirs.work).condition;
+    return;
+  }
   std::vector<CUlaunchAttribute> frozen;
   ptx::Dim3 cluster{0, 0, 0};
   if (const auto* kernel = std::get_if<KernelWork>(&ours.work)) {
@@ -160,13 +182,14 @@ void take_over(GraphNode& ours, const GraphNode& theirs) {
 CUgraphExecUpdateResultInfo update_exec(CUgraphExec handle, CUgraph graph) {
   GraphExec& exec = exec_of(handle);
   const Graph& source = graph_of(graph);
-  if (source.captures > 0) fail(CUDA_ERROR_INVALID_VALUE);
+  if (is_captured_into(source) || source.body_of != nullptr) fail(CUDA_ERROR_INVALID_VALUE);
   charge_nodes(source.nodes.size());
   const auto result = update_nodes(*exec.snapshot, source, exec.flags);
   if (result.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;
   auto references = std::make_shared<UserObjectRefs>();
   collect_user_objects(source, references.get());
   exec.user_objects = std::move(references);
+  exec.conditions = conditions_of(*exec.snapshot);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/launch.h"
 #include "tools/softgpu/driver/log.h"
@@ -70,6 +71,11 @@ class KernelDevice final : public ptx::Device {
   std::uint64_t global_timer() override {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
+  }
+
+  bool set_condition(std::uint64_t handle, std::uint32_t value) override {
+    const DriverLock lock;
+    return softgpu::set_condition(handle, context_, value);
   }
 
   const std::string& output() const { return output_; }

@@ -207,7 +207,7 @@ bool choose_definitions(const std::vector<Unit>& units,
 // The device runtime's functions have no PTX: the interpreter has them.
 bool is_built_in(std::string_view name) {
   return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" ||
-         name.starts_with("__cuda");
+         name == "cudaGraphSetConditional" || name.starts_with("__cuda");
 }
 
 // What makes a function known before its body comes.

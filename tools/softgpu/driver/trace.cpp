@@ -113,6 +113,12 @@ void trace_done(const Operation& operation) {
              (operation.was_skipped ? " skipped " : " done ") + operation.trace->footprint.text());
 }
 
+void trace_step(const Operation& operation, std::string_view text, const ptx::Footprint& accesses) {
+  std::string line = "S " + std::to_string(operation.trace->number) + ' ' + accesses.text() + ' ';
+  line.append(text);
+  write_line(std::move(line));
+}
+
 TracedWait::TracedWait(const Goal& goal) {
   if (is_tracing()) write_line(begin_wait(&number_, list({goal})));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/softgpu/ptx/footprint.h"
@@ -33,6 +34,8 @@ std::unique_ptr<OperationTrace> new_operation_trace();
 // Before its dependencies are reduced to those that are not done.
 void trace_submitted(const Operation& operation);
 void trace_done(const Operation& operation);
+// One of the steps that an operation is made of: a conditional node's. In order, before its end.
+void trace_step(const Operation& operation, std::string_view text, const ptx::Footprint& accesses);
 
 using Goal = std::shared_ptr<Operation>;
 using Goals = std::vector<Goal>;

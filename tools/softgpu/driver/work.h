@@ -16,6 +16,7 @@
 
 namespace softgpu {
 
+struct Condition;  // driver/conditional.h
 struct Context;
 struct Event;
 struct FunctionObject;  // driver/module_objects.h: a CUfunction or CUkernel
@@ -67,6 +68,12 @@ struct EmptyWork {};
 struct ChildGraphWork {
   std::shared_ptr<Graph> graph;  // a snapshot owned by the node
 };
+struct ConditionalWork {
+  std::shared_ptr<Condition> condition;
+  CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
+  std::vector<std::shared_ptr<Graph>> bodies;  // owned by the node
+  std::vector<CUgraph> handles;                // of the bodies: the array that clients were given
+};
 struct FreeAsyncWork {
   CUdeviceptr address = 0;
 };
@@ -80,6 +87,7 @@ struct ValueWork {
 };
 
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, MemsetWork, HostWork, CallbackWork,
-                          EventRecordWork, EventWaitWork, ChildGraphWork, FreeAsyncWork, ValueWork>;
+                          EventRecordWork, EventWaitWork, ChildGraphWork, FreeAsyncWork, ValueWork,
+                          ConditionalWork>;
 
 }  // namespace softgpu

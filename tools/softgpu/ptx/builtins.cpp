@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device printf, assert, malloc and free. Output goes to the Device in whole calls. Runs on the
-// thread that steps the grid.
+// Device printf, assert, malloc, free and cudaGraphSetConditional. Output goes to the Device in
+// whole calls. Runs on the thread that steps the grid.
 #include <cstdio>
 #include <cstring>
 
@@ -232,6 +232,21 @@ void run_free(Exec& x, const BuiltinCall& call, Mask lanes) {
     x.fail(Fault::kIllegalAddress, lane, text);
   });
   refresh_ranges(*x.grid);
+}
+
+// cudaGraphSetConditional(handle, value): of lanes that disagree the last one's value stays.
+void run_set_conditional(Exec& x, const BuiltinCall& call, Mask lanes) {
+  for_each_lane(lanes, [&](unsigned lane) {
+    if (x.event == Event::kFault) return;
+    const std::uint64_t handle = call.argument(0, lane);
+    const auto value = static_cast<std::uint32_t>(call.argument(1, lane));
+    if (x.grid->device.set_condition(handle, value)) return;
+    char text[96];
+    std::snprintf(text, sizeof text,
+                  "cudaGraphSetConditional of 0x%llx, which is no handle of this context",
+                  static_cast<unsigned long long>(handle));
+    x.fail(Fault::kIllegalAddress, lane, text);
+  });
 }
 
 }  // namespace softgpu::ptx

@@ -156,6 +156,9 @@ void call_builtin(Exec& x, const Op& op, const Function& callee, Mask lanes) {
     case Builtin::kFree:
       run_free(x, builtin, lanes);
       return;
+    case Builtin::kSetConditional:
+      run_set_conditional(x, builtin, lanes);
+      return;
     case Builtin::kNone:
       x.fail(Fault::kInvalidPc, static_cast<unsigned>(std::countr_zero(lanes)),
              "call of undefined function '" + callee.name + "'");

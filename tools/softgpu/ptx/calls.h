@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of functions that the device supplies: vprintf, __assertfail, malloc and free. They run to
-// their end inside the call instruction, lane by lane, on the thread that steps the grid.
+// Calls of functions that the device supplies: vprintf, __assertfail, malloc, free and
+// cudaGraphSetConditional. They run to their end inside the call instruction, lane by lane, on the
+// thread that steps the grid.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ void run_vprintf(Exec& x, const BuiltinCall& call, Mask lanes);
 void run_assertfail(Exec& x, const BuiltinCall& call, Mask lanes);
 void run_malloc(Exec& x, const BuiltinCall& call, Mask lanes);
 void run_free(Exec& x, const BuiltinCall& call, Mask lanes);
+void run_set_conditional(Exec& x, const BuiltinCall& call, Mask lanes);
 
 Handler select_call(const Instruction& i, bool indirect);
 

@@ -2,6 +2,8 @@
 // One bit per granule while an operation runs, ranges when it is written down.
 #include "tools/softgpu/ptx/footprint.h"
 
+#include <algorithm>
+
 #include "tools/softgpu/trace_format.h"
 
 namespace softgpu::ptx {
@@ -49,6 +51,18 @@ void Footprint::add(AccessKind kind, std::uint64_t allocation, std::uint64_t off
   if (bits.size() <= last / kWordBits) bits.resize(last / kWordBits + 1);
   for (std::uint64_t granule = first; granule <= last; ++granule) {
     bits[granule / kWordBits] |= std::uint64_t{1} << (granule % kWordBits);
+  }
+}
+
+void Footprint::add(const Footprint& other) {
+  for (const auto& [allocation, touched] : other.touched_) {
+    for (std::size_t kind = 0; kind < kAccessKinds; ++kind) {
+      Bits& bits = touched_[allocation][kind];
+      bits.resize(std::max(bits.size(), touched[kind].size()));
+      for (std::size_t word = 0; word < touched[kind].size(); ++word) {
+        bits[word] |= touched[kind][word];
+      }
+    }
   }
 }
 

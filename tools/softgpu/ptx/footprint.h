@@ -19,6 +19,9 @@ class Footprint {
   // `bytes` > 0 from `offset` on of the allocation with this ordinal.
   void add(AccessKind kind, std::uint64_t allocation, std::uint64_t offset, std::uint64_t bytes);
 
+  // All that `other` touched.
+  void add(const Footprint& other);
+
   // As a trace writes it (tools/softgpu/trace_format.h): "r3:0-7,9;w4:0", "-" for nothing.
   std::string text() const;
 

@@ -302,7 +302,7 @@ struct Instruction {
 };
 
 // Functions the device supplies.
-enum class Builtin : std::uint8_t { kNone, kVprintf, kAssertfail, kMalloc, kFree };
+enum class Builtin : std::uint8_t { kNone, kVprintf, kAssertfail, kMalloc, kFree, kSetConditional };
 
 // A formal parameter or result of a .func, in the callee: in its frame (kFrame, value = offset) or
 // a register (kReg, kPred). For an entry: value = offset in the parameter buffer.

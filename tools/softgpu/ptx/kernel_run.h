@@ -32,7 +32,7 @@ enum class Fault {
   kStackOverflow,       // CUDA_ERROR_HARDWARE_STACK_ERROR
 };
 
-// What kernels share with the device: printf output, the device heap, clocks.
+// What kernels share with the device: printf output, the device heap, clocks, conditions of graphs.
 class Device {
  public:
   virtual ~Device() = default;
@@ -42,6 +42,8 @@ class Device {
       std::uint64_t size) = 0;                        // device malloc: device address or 0
   virtual bool heap_free(std::uint64_t address) = 0;  // false: not a live heap address
   virtual std::uint64_t global_timer() = 0;           // ns
+  // cudaGraphSetConditional. False: not a handle that this kernel may set.
+  virtual bool set_condition(std::uint64_t handle, std::uint32_t value) = 0;
 };
 
 struct LaunchConfig {

@@ -19,6 +19,7 @@ Builtin builtin_of(std::string_view name) {
   if (name == "__assertfail") return Builtin::kAssertfail;
   if (name == "malloc") return Builtin::kMalloc;
   if (name == "free") return Builtin::kFree;
+  if (name == "cudaGraphSetConditional") return Builtin::kSetConditional;
   return Builtin::kNone;
 }
 
@@ -34,6 +35,8 @@ BuiltinShape shape_of(Builtin builtin) {
       return {5, 0};
     case Builtin::kMalloc:
       return {1, 1};
+    case Builtin::kSetConditional:
+      return {2, 0};
     default:
       return {1, 0};
   }

@@ -422,6 +422,11 @@ __global__ void heap(unsigned* out, int bytes) {
   out[threadIdx.x] = sum;
 }
 
+// Each of the first `count` threads sets the condition of its number.
+__global__ void set_conditions(unsigned long long count, unsigned value) {
+  if (threadIdx.x < count) cudaGraphSetConditional(threadIdx.x, value + threadIdx.x);
+}
+
 // --- faults
 // --------------------------------------------------------------------------------------------------------------
 
