@@ -55,8 +55,13 @@ Arguments::Arguments(int kernel, CUdeviceptr b0, CUdeviceptr b1, CUdeviceptr b2,
       add(count);
       break;
     }
+    case kRelay:
+      add(value);
+      add(count);
+      break;
     case kCountUp:
     case kPublish:
+    case kWhere:
     case kKernelCount:  // the one that the host spins on
       add(value);
       break;

@@ -20,6 +20,8 @@ Model::Model(int threads, bool polls_memory)
     : polls_memory_(polls_memory),
       known_(static_cast<std::size_t>(threads)),
       stacks_(static_cast<std::size_t>(threads)),
+      own_streams_(static_cast<std::size_t>(threads * kContexts)),
+      thread_modes_(static_cast<std::size_t>(threads)),
       tokens_(kTokens, -1),
       token_bits_(kTokens),
       last_unsafe_(static_cast<std::size_t>(threads), -1) {}
@@ -76,17 +78,31 @@ bool Model::resolve(int thread, int stream, StreamRef* ref) const {
     const StreamModel& slot = streams[static_cast<std::size_t>(stream)];
     if (!can_use(slot, thread) || !is_usable(slot.context)) return false;
     *ref = {slot.uid, slot.context,
-            slot.is_blocking ? StreamRef::kBlocking : StreamRef::kNonBlocking, stream};
+            slot.is_blocking ? StreamRef::kBlocking : StreamRef::kNonBlocking, stream, -1};
     return true;
   }
   if (!has_usable_context(thread)) return false;
   const int context = current(thread);
   if (stream == kNullStream || stream == kLegacyStream) {
-    *ref = {context, context, StreamRef::kLegacy, -1};
+    *ref = {context, context, StreamRef::kLegacy, -1, -1};
   } else {
-    *ref = {per_thread_uid(context, thread), context, StreamRef::kBlocking, -1};
+    const int own = context * static_cast<int>(known_.size()) + thread;
+    *ref = {per_thread_uid(context, thread), context, StreamRef::kBlocking, -1, own};
   }
   return true;
+}
+
+const StreamModel* Model::model_of(const StreamRef& ref) const {
+  if (ref.slot >= 0) return &streams[static_cast<std::size_t>(ref.slot)];
+  return ref.own >= 0 ? &own_streams_[static_cast<std::size_t>(ref.own)] : nullptr;
+}
+
+StreamModel* Model::model_of(const StreamRef& ref) {
+  return const_cast<StreamModel*>(static_cast<const Model*>(this)->model_of(ref));
+}
+
+void Model::use_stream(const StreamRef& ref, const Step& s) {
+  if (StreamModel* const stream = model_of(ref)) use(*stream, s);
 }
 
 Bits Model::before(int thread, const StreamRef& ref) const {
@@ -98,6 +114,9 @@ Bits Model::before(int thread, const StreamRef& ref) const {
         (ref.order == StreamRef::kLegacy && work.order == StreamRef::kBlocking) ||
         (ref.order == StreamRef::kBlocking && work.order == StreamRef::kLegacy);
     if (is_ordered) all |= work.all;
+  }
+  for (const ContextWait& wait : contexts[static_cast<std::size_t>(ref.context)].waits) {
+    if (known(thread).test(host_bit(wait.step))) all |= wait.order;
   }
   return all;
 }
@@ -194,7 +213,7 @@ bool Model::add_node(std::vector<NodeModel>& nodes, NodeModel node) const {
 }
 
 bool Model::submit_node(const Step& s, const StreamRef& ref, NodeModel node) {
-  StreamModel& stream = streams[static_cast<std::size_t>(ref.slot)];
+  StreamModel& stream = *model_of(ref);
   CaptureModel& capture = captures[static_cast<std::size_t>(stream.capture)];
   if (capture.is_invalid || capture.thread != s.thread) return false;
   // A node stands for itself: nothing it touches may be unknown to this thread now.
@@ -219,9 +238,8 @@ bool Model::submit(const Step& s, int stream, NodeModel node, const Bits& extra)
   if (node.module >= 0 && modules[static_cast<std::size_t>(node.module)].context != ref.context) {
     return false;
   }
-  const bool captures_it =
-      ref.slot >= 0 && streams[static_cast<std::size_t>(ref.slot)].capture >= 0;
-  if (captures_it) {
+  const StreamModel* const of_stream = model_of(ref);
+  if (of_stream != nullptr && of_stream->capture >= 0) {
     if (extra.any() || !submit_node(s, ref, node)) return false;
   } else {
     Bits order = before(s.thread, ref) | extra;
@@ -230,38 +248,63 @@ bool Model::submit(const Step& s, int stream, NodeModel node, const Bits& extra)
     order.set(host_bit(s.number));
     order.set(device_bit(s.number));
     work_.push_back({s.number, ref.uid, ref.context, ref.order, order});
-    if (ref.slot >= 0) use(streams[static_cast<std::size_t>(ref.slot)], s);
+    use_stream(ref, s);
   }
   use(contexts[static_cast<std::size_t>(ref.context)], s);
   if (node.module >= 0) use(modules[static_cast<std::size_t>(node.module)], s);
   return true;
 }
 
+// Calls that a capture forbids to threads that did not ask to be let.
+bool Model::is_left_to_relaxed(const Step& s) const {
+  switch (s.kind) {
+    case Kind::k_stream_create:
+    case Kind::k_module_load:
+    case Kind::k_event_query:
+    case Kind::k_event_sync:
+      return thread_modes_[static_cast<std::size_t>(s.thread)] == 2;
+    default:
+      return false;
+  }
+}
+
 // Calls that neither invalidate a capture nor are changed by one.
 bool Model::is_capture_safe(const Step& s) const {
+  if (is_left_to_relaxed(s)) return true;
   switch (s.kind) {
+    case Kind::k_stream_sync:
+    case Kind::k_stream_query: {
+      StreamRef ref;
+      if (is_legacy(s[0]) || !resolve(s.thread, s[0], &ref)) return false;
+      return model_of(ref)->capture < 0;
+    }
+    case Kind::k_context_set:
+    case Kind::k_context_push:
+    case Kind::k_context_pop:
+      return !is_capturing(s.thread);  // its end names a per-thread stream by the current context
     case Kind::k_signal:
     case Kind::k_await:
     case Kind::k_host_write:
     case Kind::k_host_read:
       return true;
     case Kind::k_launch:
-      return s[3] >= 0 && s[0] != kCooperative;
+      return !is_legacy(s[3]) && s[0] != kCooperative && s[0] != kGrid;
     case Kind::k_memset:
-      return s[1] != 0 && s[4] >= 0;
+      return s[1] != 0 && !is_legacy(s[4]);
     case Kind::k_copy:
-      return is_async(s[0]) && s[5] >= 0 &&
+      return is_async(s[0]) && !is_legacy(s[5]) &&
              buffers[static_cast<std::size_t>(s[1])].memory != kPageableMemory &&
              buffers[static_cast<std::size_t>(s[2])].memory != kPageableMemory;
     case Kind::k_event_record:
-      return s[1] >= 0;
-    case Kind::k_event_wait:
-      return s[0] >= 0;
-    case Kind::k_host_function:
-      return s[0] == 0 && s[1] >= 0;
     case Kind::k_exec_launch:
-      return s[1] >= 0;
+      return !is_legacy(s[1]);
+    case Kind::k_event_wait:
+      return !is_legacy(s[0]);
+    case Kind::k_host_function:
+      return s[0] == 0 && !is_legacy(s[1]);
+    case Kind::k_thread_mode:
     case Kind::k_capture_begin:
+    case Kind::k_capture_into:
     case Kind::k_capture_end:
     case Kind::k_capture_info:
     case Kind::k_capture_break:
@@ -274,7 +317,7 @@ bool Model::is_capture_safe(const Step& s) const {
 bool Model::respects_captures(const Step& s) const {
   if (is_capture_safe(s)) {
     // A capture that begins has nothing unsafe beside it.
-    if (s.kind != Kind::k_capture_begin) return true;
+    if (s.kind != Kind::k_capture_begin && s.kind != Kind::k_capture_into) return true;
     for (const int unsafe : last_unsafe_) {
       if (unsafe >= 0 && !known(s.thread).test(host_bit(unsafe))) return false;
     }
@@ -326,6 +369,8 @@ bool Model::apply_kind(const Step& s) {
       return stream_sync(s);
     case Kind::k_stream_attribute:
       return stream_attribute(s);
+    case Kind::k_stream_copy:
+      return stream_copy(s);
     case Kind::k_event_create:
       return event_create(s);
     case Kind::k_event_destroy:
@@ -343,6 +388,12 @@ bool Model::apply_kind(const Step& s) {
       return value_write(s);
     case Kind::k_value_wait:
       return value_wait(s);
+    case Kind::k_value_batch:
+      return value_batch(s);
+    case Kind::k_context_record:
+      return context_record(s);
+    case Kind::k_context_wait:
+      return context_wait(s);
     case Kind::k_alloc:
       return alloc(s);
     case Kind::k_free:
@@ -363,6 +414,10 @@ bool Model::apply_kind(const Step& s) {
       return observe(s);
     case Kind::k_memory_info:
       return has_usable_context(s.thread);
+    case Kind::k_prefetch:
+      return prefetch(s);
+    case Kind::k_advise:
+      return advise(s);
     case Kind::k_module_load:
       return module_load(s);
     case Kind::k_module_unload:
@@ -377,7 +432,10 @@ bool Model::apply_kind(const Step& s) {
       return host_function(s);
     case Kind::k_spin:
       return spin(s);
+    case Kind::k_thread_mode:
+      return thread_mode(s);
     case Kind::k_capture_begin:
+    case Kind::k_capture_into:
       return capture_begin(s);
     case Kind::k_capture_end:
       return capture_end(s);

@@ -5,6 +5,7 @@
 // assumed. One object a program; no driver calls.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <vector>
@@ -39,9 +40,16 @@ struct Object {
   Bits uses;         // host calls since then
 };
 
+// What everything submitted to a context from some step on waits for.
+struct ContextWait {
+  int step;
+  Bits order;
+};
+
 struct ContextModel : Object {
   int how = 0;
   bool is_broken = false;
+  std::vector<ContextWait> waits;
 };
 
 struct StreamModel : Object {
@@ -67,12 +75,13 @@ struct BufferModel : Object {
   Bits reads, adds;     // since the last write
   Bits foreign;         // device work of other contexts
   int value_step = -1;  // value_write whose value word 0 holds, or -1
-  int value = 0;
+  int value = 0, value_bits = 32;
 };
 
 struct ModuleModel : Object {
   int image = kBaseImage;
   bool is_library = false;
+  std::array<int, kKernelCount> shared_limit{};
 };
 
 struct NodeModel {
@@ -89,6 +98,7 @@ struct NodeModel {
 struct GraphModel : Object {
   std::vector<NodeModel> nodes;
   bool has_handles = false;  // built node by node, not captured or cloned
+  bool is_spoiled = false;   // a capture into it failed: it can only be destroyed
 };
 
 struct ExecModel : Object {
@@ -98,7 +108,9 @@ struct ExecModel : Object {
 };
 
 struct CaptureModel {
-  int origin = -1, thread = 0, mode = 0, context = 0;
+  int origin = -1, uid = 0, thread = 0, mode = 0, context = 0;
+  int into = -1;          // a graph that is there already
+  std::size_t first = 0;  // of its own nodes
   bool is_active = true, is_invalid = false;
   std::vector<NodeModel> nodes;
 };
@@ -108,12 +120,8 @@ struct StreamRef {
   enum Class : std::uint8_t { kLegacy, kBlocking, kNonBlocking };
   int uid = 0, context = -1;
   Class order = kLegacy;
-  int slot = -1;
-};
-
-struct LaunchUse {
-  std::vector<Access> accesses;
-  bool is_legal = false;
+  int slot = -1;  // of a created stream
+  int own = -1;   // of a per-thread one, among own_streams_
 };
 
 class Model {
@@ -151,6 +159,7 @@ class Model {
   bool apply_kind(const Step& s);
   bool respects_captures(const Step& s) const;
   bool is_capture_safe(const Step& s) const;
+  bool is_left_to_relaxed(const Step& s) const;
 
   bool signal(const Step& s);
   bool await(const Step& s);
@@ -166,6 +175,7 @@ class Model {
   bool stream_destroy(const Step& s);
   bool stream_sync(const Step& s);
   bool stream_attribute(const Step& s);
+  bool stream_copy(const Step& s);
   bool event_create(const Step& s);
   bool event_destroy(const Step& s);
   bool event_record(const Step& s);
@@ -174,6 +184,9 @@ class Model {
   bool event_elapsed(const Step& s);
   bool value_write(const Step& s);
   bool value_wait(const Step& s);
+  bool value_batch(const Step& s);
+  bool context_record(const Step& s);
+  bool context_wait(const Step& s);
   bool alloc(const Step& s);
   bool free_memory(const Step& s);
   bool alloc_async(const Step& s);
@@ -182,6 +195,8 @@ class Model {
   bool copy(const Step& s);
   bool host_access(const Step& s, Mode mode);
   bool observe(const Step& s);
+  bool prefetch(const Step& s);
+  bool advise(const Step& s);
   bool module_load(const Step& s);
   bool module_unload(const Step& s);
   bool function_attribute(const Step& s);
@@ -189,6 +204,7 @@ class Model {
   bool launch(const Step& s);
   bool host_function(const Step& s);
   bool spin(const Step& s);
+  bool thread_mode(const Step& s);
   bool capture_begin(const Step& s);
   bool capture_end(const Step& s);
   bool capture_info(const Step& s);
@@ -218,6 +234,10 @@ class Model {
   void change(Object& object, const Step& s);
   static void use(Object& object, const Step& s) { object.uses.set(host_bit(s.number)); }
 
+  // Null for the legacy stream.
+  StreamModel* model_of(const StreamRef& ref);
+  const StreamModel* model_of(const StreamRef& ref) const;
+  void use_stream(const StreamRef& ref, const Step& s);
   bool has_usable_context(int thread) const;
   bool is_usable(int context) const;
   // Work on a stream: into its capture, or onto the device. `extra` is order beyond the stream's.
@@ -236,13 +256,19 @@ class Model {
   // The modules that nodes launch from: may this thread use them, and note that it does.
   bool can_use_modules(const std::vector<NodeModel>& nodes, int thread) const;
   void use_modules(const std::vector<NodeModel>& nodes, const Step& s);
+  // A context with its first module and the streams of its threads.
+  void start_context(const Step& s);
   void kill_context(int context);
+  bool is_refused(const Step& launch) const;
+  bool can_build_from(const GraphModel& graph, int thread) const;
   bool nobody_else_has(int context, int thread) const;
   bool all_work_is_known(int context, int thread) const;
 
   bool polls_memory_;
   std::vector<Bits> known_;
   std::vector<std::vector<int>> stacks_;  // of current contexts
+  std::vector<StreamModel> own_streams_;  // by context, then by thread
+  std::vector<int> thread_modes_;         // what cuThreadExchangeStreamCaptureMode left
   std::vector<DeviceWork> work_;
   std::vector<int> tokens_;  // step of the signal, or -1
   std::vector<Bits> token_bits_;

@@ -51,11 +51,25 @@ bool Model::context_open(const Step& s) {
   }
   // The shared context of a slot is always the same one: it must not come back after a close.
   if (s[1] == 0 && context.life > 0) return false;
-  create(context, s, s[0]);
   context.how = s[1];
-  context.is_broken = false;
-  create(modules[at(s[0])], s, s[0]);
+  start_context(s);
   return true;
+}
+
+void Model::start_context(const Step& s) {
+  ContextModel& context = contexts[at(s[0])];
+  create(context, s, s[0]);
+  context.is_broken = false;
+  context.waits.clear();
+  ModuleModel& module = modules[at(s[0])];
+  create(module, s, s[0]);
+  module.shared_limit.fill(kSharedLimit);
+  for (std::size_t thread = 0; thread < known_.size(); ++thread) {
+    StreamModel& stream = own_streams_[at(s[0]) * known_.size() + thread];
+    create(stream, s, s[0]);
+    stream.is_blocking = true;
+    stream.capture = -1;
+  }
 }
 
 bool Model::nobody_else_has(int context, int thread) const {
@@ -80,6 +94,7 @@ void Model::kill_context(int context) {
     }
   };
   kill(streams);
+  kill(own_streams_);
   kill(events);
   kill(buffers);
   kill(modules);
@@ -166,8 +181,7 @@ bool Model::primary_reset(const Step& s) {
   const Step close = s;
   if (!context_close(close)) return false;
   stacks_[at(s.thread)].push_back(s[0]);
-  create(context, s, s[0]);
-  create(modules[at(s[0])], s, s[0]);
+  start_context(s);
   return true;
 }
 
@@ -182,173 +196,6 @@ bool Model::fault(const Step& s) {
   context.is_broken = true;
   change(context, s);
   return true;
-}
-
-bool Model::stream_create(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!has_usable_context(s.thread) || !can_create(stream, s.thread)) return false;
-  create(stream, s, current(s.thread));
-  stream.is_blocking = s[1] == 0;
-  stream.uid = next_uid_++;
-  stream.capture = -1;
-  use(contexts[at(stream.context)], s);
-  return true;
-}
-
-bool Model::stream_destroy(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!can_change(stream, s.thread) || stream.capture >= 0 || !is_usable(stream.context))
-    return false;
-  use(contexts[at(stream.context)], s);
-  // What is still pending runs, but the legacy stream is not said to wait for it any more.
-  for (DeviceWork& work : work_) {
-    if (work.uid == stream.uid) work.order = StreamRef::kNonBlocking;
-  }
-  stream.is_alive = false;
-  change(stream, s);
-  return true;
-}
-
-bool Model::stream_sync(const Step& s) {
-  StreamRef ref;
-  if (!resolve(s.thread, s[0], &ref)) return false;
-  const bool only_asks = s.kind == Kind::k_stream_query && s[1] == 0;
-  if (!only_asks) learn(s.thread, submitted(s.thread, ref));
-  if (ref.slot >= 0) use(streams[at(ref.slot)], s);
-  use(contexts[at(ref.context)], s);
-  return true;
-}
-
-bool Model::stream_attribute(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!can_change(stream, s.thread) || !is_usable(stream.context)) return false;
-  change(stream, s);
-  use(contexts[at(stream.context)], s);
-  return true;
-}
-
-bool Model::event_create(const Step& s) {
-  EventModel& event = events[at(s[0])];
-  if (!has_usable_context(s.thread) || !can_create(event, s.thread)) return false;
-  create(event, s, current(s.thread));
-  event.state = EventModel::kNew;
-  event.order.reset();
-  event.has_timing = (s[1] & 2) == 0;
-  use(contexts[at(event.context)], s);
-  return true;
-}
-
-bool Model::event_destroy(const Step& s) {
-  EventModel& event = events[at(s[0])];
-  if (!can_change(event, s.thread) || !is_usable(event.context)) return false;
-  event.is_alive = false;
-  change(event, s);
-  use(contexts[at(event.context)], s);
-  return true;
-}
-
-bool Model::event_record(const Step& s) {
-  EventModel& event = events[at(s[0])];
-  StreamRef ref;
-  if (!can_change(event, s.thread) || !resolve(s.thread, s[1], &ref)) return false;
-  if (event.context != ref.context) return false;
-  const int capture = ref.slot >= 0 ? streams[at(ref.slot)].capture : -1;
-  if (capture >= 0) {
-    if (captures[at(capture)].is_invalid || captures[at(capture)].thread != s.thread) return false;
-    event.state = EventModel::kCaptured;
-    event.capture = capture;
-    event.capture_tail = streams[at(ref.slot)].capture_tail;
-    use(streams[at(ref.slot)], s);
-  } else {
-    if (!submit(s, s[1], NodeModel())) return false;
-    event.state = EventModel::kRecorded;
-    event.order = work_.back().all;
-  }
-  change(event, s);
-  return true;
-}
-
-bool Model::event_wait(const Step& s) {
-  EventModel& event = events[at(s[1])];
-  StreamRef ref;
-  if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
-  if (!resolve(s.thread, s[0], &ref)) return false;
-  StreamModel* const stream = ref.slot >= 0 ? &streams[at(ref.slot)] : nullptr;
-  const bool is_capturing = stream != nullptr && stream->capture >= 0;
-  if (event.state != EventModel::kCaptured) {
-    if (is_capturing || !submit(s, s[0], NodeModel(), event.order)) return false;
-    use(event, s);
-    return true;
-  }
-  const CaptureModel& capture = captures[at(event.capture)];
-  if (!capture.is_active || capture.is_invalid || capture.thread != s.thread) return false;
-  if (stream == nullptr || ref.context != capture.context) return false;
-  if (is_capturing) {
-    if (stream->capture != event.capture) return false;
-    stream->capture_tail |= event.capture_tail;
-  } else {
-    if (!can_change(*stream, s.thread)) return false;
-    stream->capture = event.capture;
-    stream->capture_tail = event.capture_tail;
-  }
-  use(*stream, s);
-  use(event, s);
-  return true;
-}
-
-bool Model::event_sync(const Step& s) {
-  EventModel& event = events[at(s[0])];
-  if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
-  if (event.state == EventModel::kCaptured) return false;
-  const bool only_asks = s.kind == Kind::k_event_query && s[1] == 0;
-  if (!only_asks) learn(s.thread, event.order);
-  use(event, s);
-  use(contexts[at(event.context)], s);
-  return true;
-}
-
-bool Model::event_elapsed(const Step& s) {
-  for (const int slot : {s[0], s[1]}) {
-    EventModel& event = events[at(slot)];
-    if (!can_use(event, s.thread) || !is_usable(event.context)) return false;
-    if (event.state == EventModel::kCaptured) return false;
-  }
-  if (events[at(s[0])].context != events[at(s[1])].context) return false;
-  use(events[at(s[0])], s);
-  use(events[at(s[1])], s);
-  use(contexts[at(events[at(s[0])].context)], s);
-  return true;
-}
-
-bool Model::value_write(const Step& s) {
-  BufferModel& buffer = buffers[at(s[1])];
-  StreamRef ref;
-  if (!resolve(s.thread, s[0], &ref) || buffer.context != ref.context) return false;
-  if (buffer.memory != kDeviceMemory) return false;
-  NodeModel node;
-  node.accesses = {{s[1], Mode::kWrite}};
-  if (!submit(s, s[0], node)) return false;
-  buffer.value_step = s.number;
-  buffer.value = s[3];
-  return true;
-}
-
-// Waits for a write that was submitted before: it cannot hang, and it orders.
-bool Model::value_wait(const Step& s) {
-  BufferModel& buffer = buffers[at(s[1])];
-  StreamRef ref;
-  if (!resolve(s.thread, s[0], &ref) || buffer.context != ref.context || !buffer.is_alive)
-    return false;
-  if (buffer.value_step < 0 || buffer.value != s[3]) return false;
-  if (!known(s.thread).test(host_bit(buffer.value_step))) return false;
-  const auto written = std::find_if(work_.begin(), work_.end(), [&](const DeviceWork& work) {
-    return work.step == buffer.value_step;
-  });
-  if (written == work_.end()) return false;
-  NodeModel node;
-  node.accesses = {{s[1], Mode::kRead}};
-  const Bits order = written->all;
-  return submit(s, s[0], node, order);
 }
 
 bool Model::alloc(const Step& s) {
@@ -454,7 +301,8 @@ bool Model::copy(const Step& s) {
   const bool reads_now = source.memory == kPageableMemory;
   if (reads_now && !can_access(known(s.thread), from, Mode::kRead)) return false;
   if (!reads_now) node.accesses.push_back({from, Mode::kRead});
-  if (ref.slot >= 0 && streams[at(ref.slot)].capture >= 0 && reads_now) return false;
+  const StreamModel* const stream = model_of(ref);
+  if (stream != nullptr && stream->capture >= 0 && reads_now) return false;
   if (!submit(s, s[5], node)) return false;
   if (reads_now) touch(host_bit(s.number), {{from, Mode::kRead}}, -1);
   for (const BufferModel* side : {&target, &source}) {
@@ -491,6 +339,26 @@ bool Model::observe(const Step& s) {
   return true;
 }
 
+// Where managed memory lies is nobody's business but the driver's: no access.
+bool Model::prefetch(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  StreamRef ref;
+  if (!can_use(buffer, s.thread) || buffer.memory != kManagedMemory) return false;
+  if (!resolve(s.thread, s[2], &ref) || ref.context != buffer.context) return false;
+  if (!submit(s, s[2], NodeModel())) return false;
+  use(buffer, s);
+  return true;
+}
+
+bool Model::advise(const Step& s) {
+  BufferModel& buffer = buffers[at(s[0])];
+  if (!can_use(buffer, s.thread) || buffer.memory != kManagedMemory) return false;
+  if (current(s.thread) != buffer.context || !has_usable_context(s.thread)) return false;
+  use(buffer, s);
+  use(contexts[at(buffer.context)], s);
+  return true;
+}
+
 bool Model::module_load(const Step& s) {
   if (s[0] < kContexts) return false;
   ModuleModel& module = modules[at(s[0])];
@@ -498,6 +366,7 @@ bool Model::module_load(const Step& s) {
   create(module, s, current(s.thread));
   module.image = s[1];
   module.is_library = s[2] != 0;
+  module.shared_limit.fill(kSharedLimit);
   use(contexts[at(module.context)], s);
   return true;
 }
@@ -518,6 +387,8 @@ bool Model::function_attribute(const Step& s) {
   if (!can_change(module, s.thread) || current(s.thread) != module.context) return false;
   if (!has_usable_context(s.thread)) return false;
   if (s[0] < kContexts && contexts[at(s[0])].how == 0) return false;
+  if (!has_kernel(module.image, s[1])) return false;
+  if (s[2] == 0) module.shared_limit[at(s[1])] = s[3];
   use(contexts[at(module.context)], s);
   change(module, s);
   return true;
@@ -538,7 +409,7 @@ bool Model::bad_launch(const Step& s) {
   if (!can_use(module, s.thread) || !resolve(s.thread, s[2], &ref)) return false;
   if (module.context != ref.context || current(s.thread) != ref.context) return false;
   use(modules[at(s[1])], s);
-  if (ref.slot >= 0) use(streams[at(ref.slot)], s);
+  use_stream(ref, s);
   use(contexts[at(ref.context)], s);
   return true;
 }

@@ -17,6 +17,8 @@ std::vector<Access> kernel_accesses(int kernel, int b0, int b1, int b2) {
     case kNarrow:
     case kByValue:
     case kPublish:
+    case kRelay:
+    case kWhere:
       return {{b0, Mode::kWrite}};
     case kMix:
       return {{b0, Mode::kWrite}, {b1, Mode::kRead}};
@@ -36,7 +38,7 @@ bool is_shape_legal(int kernel, int grid, int block, int shared) {
     return false;
   const bool one_block = kernel == kNarrow || kernel == kByValue || kernel == kPublish;
   if (one_block && (grid != 1 || block > kWords)) return false;
-  if (kernel == kPublish && block != 1) return false;
+  if ((kernel == kPublish || kernel == kWhere) && block != 1) return false;
   return kernel != kShape || shared >= 4 * block;
 }
 
@@ -84,6 +86,7 @@ bool Model::kernel_node(int thread, int module, int kernel, int grid, int block,
   const ModuleModel& slot = modules[at(module)];
   if (!can_use(slot, thread) || slot.context != context) return false;
   if (!is_shape_legal(kernel, grid, block, shared)) return false;
+  if (!has_kernel(slot.image, kernel)) return false;
   node->type = NodeModel::kKernel;
   node->accesses = kernel_accesses(kernel, b0, b1, b2);
   node->module = module;
@@ -113,6 +116,13 @@ void Model::use_modules(const std::vector<NodeModel>& nodes, const Step& s) {
   }
 }
 
+// By its call, so that it takes no place in any order.
+bool Model::is_refused(const Step& s) const {
+  const bool has_clusters = s[0] == kClusters || s[0] == kClustersCooperative;
+  return s[6] > modules[at(s[1])].shared_limit[at(s[2])] ||
+         (has_clusters && s[4] % kClusterWidth != 0);
+}
+
 // how module kernel stream grid block shared b0 b1 b2 key
 bool Model::launch(const Step& s) {
   StreamRef ref;
@@ -121,7 +131,18 @@ bool Model::launch(const Step& s) {
   if (!kernel_node(s.thread, s[1], s[2], s[4], s[5], s[6], s[7], s[8], s[9], ref.context, &node)) {
     return false;
   }
-  return submit(s, s[3], node);
+  ModuleModel& module = modules[at(s[1])];
+  const bool sets_function = s[0] == kGrid;
+  if (sets_function && (module.is_library || !can_change(module, s.thread))) return false;
+  if (is_refused(s)) {
+    use(module, s);
+    use_stream(ref, s);
+    use(contexts[at(ref.context)], s);
+  } else if (!submit(s, s[3], node)) {
+    return false;
+  }
+  if (sets_function) change(module, s);
+  return true;
 }
 
 // as_callback stream buffer value
@@ -150,71 +171,110 @@ bool Model::spin(const Step& s) {
   return true;
 }
 
+bool Model::thread_mode(const Step& s) {
+  thread_modes_[at(s.thread)] = s[0];
+  return true;
+}
+
+// stream mode, and of a capture into a graph that is there: graph after
 bool Model::capture_begin(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!can_change(stream, s.thread) || !is_usable(stream.context)) return false;
-  if (stream.capture >= 0 || is_capturing(s.thread)) return false;
-  stream.capture = static_cast<int>(captures.size());
-  stream.capture_tail = 0;
+  StreamRef ref;
+  StreamModel* const stream = resolve(s.thread, s[0], &ref) ? model_of(ref) : nullptr;
+  if (stream == nullptr || !can_change(*stream, s.thread)) return false;
+  if (stream->capture >= 0 || is_capturing(s.thread)) return false;
   CaptureModel capture;
+  if (s.kind == Kind::k_capture_into) {
+    GraphModel& graph = graphs[at(s[2])];
+    if (!can_change(graph, s.thread) || !can_build_from(graph, s.thread)) return false;
+    if (!graph.has_handles || graph.context != ref.context || graph.nodes.size() > 24) return false;
+    if (static_cast<std::uint64_t>(s[3]) >> graph.nodes.size() != 0) return false;
+    capture.into = s[2];
+    capture.nodes = graph.nodes;
+    capture.first = graph.nodes.size();
+    change(graph, s);
+  }
+  stream->capture_tail = capture.into >= 0 ? static_cast<std::uint64_t>(s[3]) : 0;
+  stream->capture = static_cast<int>(captures.size());
   capture.origin = s[0];
+  capture.uid = ref.uid;
   capture.thread = s.thread;
   capture.mode = s[1];
-  capture.context = stream.context;
+  capture.context = ref.context;
   captures.push_back(capture);
-  change(stream, s);
-  use(contexts[at(stream.context)], s);
+  change(*stream, s);
+  use(contexts[at(ref.context)], s);
   return true;
 }
 
 bool Model::capture_end(const Step& s) {
-  StreamModel& origin = streams[at(s[0])];
-  if (!origin.is_alive || origin.capture < 0) return false;
-  const int index = origin.capture;
+  StreamRef ref;
+  const StreamModel* const origin = resolve(s.thread, s[0], &ref) ? model_of(ref) : nullptr;
+  if (origin == nullptr || origin->capture < 0) return false;
+  const int index = origin->capture;
   CaptureModel& capture = captures[at(index)];
-  if (capture.thread != s.thread || capture.origin != s[0]) return false;
-  if (s[1] != kNoGraph && !can_create(graphs[at(s[1])], s.thread)) return false;
-  std::uint64_t joined = 0;
+  if (capture.thread != s.thread || capture.uid != ref.uid) return false;
+  const bool is_new = capture.into < 0;
+  if (s[1] != kNoGraph && (is_new ? !can_create(graphs[at(s[1])], s.thread) : s[1] != capture.into))
+    return false;
+  std::uint64_t joined = (std::uint64_t{1} << capture.first) - 1;
   for (std::size_t i = 0; i < capture.nodes.size(); ++i) {
-    if ((origin.capture_tail >> i & 1) != 0) joined |= capture.nodes[i].before;
+    if ((origin->capture_tail >> i & 1) != 0) joined |= capture.nodes[i].before;
   }
   const std::uint64_t all = (std::uint64_t{1} << capture.nodes.size()) - 1;
-  for (StreamModel& stream : streams) {
-    if (!stream.is_alive || stream.capture != index) continue;
-    stream.capture = -1;
-    change(stream, s);
+  for (auto* const group : {&streams, &own_streams_}) {
+    for (StreamModel& stream : *group) {
+      if (!stream.is_alive || stream.capture != index) continue;
+      stream.capture = -1;
+      change(stream, s);
+    }
   }
   capture.is_active = false;
   capture_ends_.set(host_bit(s.number));
-  if (capture.is_invalid || joined != all) return true;  // refused, and there is no graph
-  if (s[1] == kNoGraph) return true;
-  GraphModel& graph = graphs[at(s[1])];
-  create(graph, s, capture.context);
+  const bool is_refused = capture.is_invalid || joined != all;
+  if (is_new && (is_refused || s[1] == kNoGraph))
+    return true;  // there is no graph, or not for long
+  GraphModel& graph = graphs[at(is_new ? s[1] : capture.into)];
+  if (is_new) {
+    create(graph, s, capture.context);
+  } else {
+    change(graph, s);
+  }
   graph.nodes = capture.nodes;
   graph.has_handles = false;
+  graph.is_spoiled = is_refused;
   return true;
 }
 
 bool Model::capture_info(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!can_use(stream, s.thread) || !is_usable(stream.context)) return false;
-  if (stream.capture >= 0 && captures[at(stream.capture)].thread != s.thread) return false;
-  use(stream, s);
+  StreamRef ref;
+  StreamModel* const stream = resolve(s.thread, s[0], &ref) ? model_of(ref) : nullptr;
+  if (stream == nullptr) return false;
+  if (stream->capture >= 0 && captures[at(stream->capture)].thread != s.thread) return false;
+  use(*stream, s);
   return true;
 }
 
 // how: 0 synchronise, 1 query, 2 allocate, 3 callback
 bool Model::capture_break(const Step& s) {
-  StreamModel& stream = streams[at(s[0])];
-  if (!stream.is_alive || stream.capture < 0) return false;
-  CaptureModel& capture = captures[at(stream.capture)];
+  StreamRef ref;
+  StreamModel* const stream = resolve(s.thread, s[0], &ref) ? model_of(ref) : nullptr;
+  if (stream == nullptr || stream->capture < 0) return false;
+  CaptureModel& capture = captures[at(stream->capture)];
   if (capture.thread != s.thread || capture.is_invalid) return false;
-  // An unsafe call reaches captures of other threads too, and a relaxed one does not mind.
-  if (s[1] == 2 && (known_.size() > 1 || capture.mode == 2)) return false;
-  if (s[1] == 2 && current(s.thread) != capture.context) return false;
-  capture.is_invalid = true;
-  use(stream, s);
+  if (s[1] == 2) {
+    // An unsafe call reaches captures of other threads too, unless its thread is relaxed.
+    const bool is_relaxed = thread_modes_[at(s.thread)] == 2;
+    if ((known_.size() > 1 && !is_relaxed) || current(s.thread) != capture.context) return false;
+    if (!is_relaxed && capture.mode != 2) capture.is_invalid = true;
+  } else {
+    capture.is_invalid = true;
+  }
+  use(*stream, s);
   return true;
+}
+
+bool Model::can_build_from(const GraphModel& graph, int thread) const {
+  return can_use(graph, thread) && !graph.is_spoiled;
 }
 
 bool Model::graph_create(const Step& s) {
@@ -223,6 +283,7 @@ bool Model::graph_create(const Step& s) {
   create(graph, s, current(s.thread));
   graph.nodes.clear();
   graph.has_handles = true;
+  graph.is_spoiled = false;
   use(contexts[at(graph.context)], s);
   return true;
 }
@@ -274,7 +335,8 @@ bool Model::graph_node(const Step& s) {
 bool Model::graph_child(const Step& s) {
   GraphModel& graph = graphs[at(s[0])];
   GraphModel& child = graphs[at(s[2])];
-  if (s[0] == s[2] || !can_change(graph, s.thread) || !can_use(child, s.thread)) return false;
+  if (s[0] == s[2] || !can_change(graph, s.thread) || !can_build_from(child, s.thread))
+    return false;
   if (!graph.has_handles || graph.context != child.context || child.nodes.size() > 24) return false;
   if (current(s.thread) != graph.context || !has_usable_context(s.thread)) return false;
   NodeModel node = whole(child.nodes);
@@ -291,11 +353,13 @@ bool Model::graph_child(const Step& s) {
 bool Model::graph_clone(const Step& s) {
   GraphModel& graph = graphs[at(s[0])];
   GraphModel& from = graphs[at(s[1])];
-  if (s[0] == s[1] || !can_create(graph, s.thread) || !can_use(from, s.thread)) return false;
+  if (s[0] == s[1] || !can_create(graph, s.thread) || !can_build_from(from, s.thread)) {
+    return false;
+  }
   if (current(s.thread) != from.context || !has_usable_context(s.thread)) return false;
   create(graph, s, from.context);
   graph.nodes = from.nodes;
-  graph.has_handles = false;
+  graph.has_handles = graph.is_spoiled = false;
   use(from, s);
   use(contexts[at(graph.context)], s);
   return true;
@@ -313,7 +377,7 @@ bool Model::graph_destroy(const Step& s) {
 bool Model::exec_create(const Step& s) {
   ExecModel& exec = execs[at(s[0])];
   GraphModel& graph = graphs[at(s[1])];
-  if (!can_create(exec, s.thread) || !can_use(graph, s.thread)) return false;
+  if (!can_create(exec, s.thread) || !can_build_from(graph, s.thread)) return false;
   if (current(s.thread) != graph.context || !has_usable_context(s.thread)) return false;
   if (!are_alive(whole(graph.nodes)) || !can_use_modules(graph.nodes, s.thread)) return false;
   create(exec, s, graph.context);
@@ -330,7 +394,7 @@ bool Model::exec_create(const Step& s) {
 bool Model::exec_update(const Step& s) {
   ExecModel& exec = execs[at(s[0])];
   GraphModel& graph = graphs[at(s[1])];
-  if (!can_change(exec, s.thread) || !can_use(graph, s.thread)) return false;
+  if (!can_change(exec, s.thread) || !can_build_from(graph, s.thread)) return false;
   if (exec.context != graph.context || current(s.thread) != graph.context) return false;
   if (!has_usable_context(s.thread)) return false;
   if (!are_alive(whole(graph.nodes)) || !can_use_modules(graph.nodes, s.thread)) return false;

@@ -55,7 +55,7 @@ void Planner::open_context(int context, int how) {
   const int streams = random_.between(1, 2);
   for (int i = 0; i < streams; ++i) {
     const int slot = free_slot(model_.streams, 0);
-    if (slot >= 0) now(0, Kind::k_stream_create, {slot, random_.below(2), -random_.below(3)});
+    if (slot >= 0) now(0, Kind::k_stream_create, {slot, any_stream_flags(how), -random_.below(3)});
   }
   const int slot = free_slot(model_.events, 0);
   if (slot >= 0) now(0, Kind::k_event_create, {slot, 2 * random_.below(2)});
@@ -65,6 +65,10 @@ void Planner::open_context(int context, int how) {
     const int buffer = free_slot(model_.buffers, 0);
     if (buffer >= 0) now(0, Kind::k_alloc, {buffer, memory});
   }
+}
+
+int Planner::any_stream_flags(int how) {
+  return how == 2 && random_.percent(40) ? 2 : random_.below(2);
 }
 
 void Planner::begin() {
@@ -80,6 +84,7 @@ void Planner::begin() {
     now(0, Kind::k_signal, {token});
     now(thread, Kind::k_await, {token});
     now(thread, Kind::k_context_set, {random_.below(contexts)});
+    if (random_.percent(25)) now(thread, Kind::k_thread_mode, {random_.between(1, 2)});
   }
 }
 
@@ -193,25 +198,16 @@ void Planner::plan(int thread) {
     void (Planner::*plan)(int);
   };
   static constexpr Piece kPieces[] = {
-      {34, &Planner::plan_loop},
-      {7, &Planner::plan_observation},
-      {10, &Planner::plan_copy},
-      {5, &Planner::plan_memset},
-      {4, &Planner::plan_host_function},
-      {4, &Planner::plan_value},
-      {7, &Planner::plan_memory},
-      {5, &Planner::plan_pool},
-      {6, &Planner::plan_stream_life},
-      {8, &Planner::plan_event},
-      {8, &Planner::plan_thread_handover},
-      {5, &Planner::plan_context},
-      {6, &Planner::plan_code},
-      {8, &Planner::plan_capture},
-      {6, &Planner::plan_graph},
-      {4, &Planner::plan_exec},
-      {5, &Planner::plan_error},
-      {2, &Planner::plan_fault},
-      {2, &Planner::plan_spin},
+      {34, &Planner::plan_loop},         {7, &Planner::plan_observation},
+      {10, &Planner::plan_copy},         {5, &Planner::plan_memset},
+      {4, &Planner::plan_host_function}, {4, &Planner::plan_value},
+      {7, &Planner::plan_memory},        {5, &Planner::plan_pool},
+      {2, &Planner::plan_place},         {6, &Planner::plan_stream_life},
+      {8, &Planner::plan_event},         {8, &Planner::plan_thread_handover},
+      {5, &Planner::plan_context},       {6, &Planner::plan_code},
+      {8, &Planner::plan_capture},       {6, &Planner::plan_graph},
+      {4, &Planner::plan_exec},          {5, &Planner::plan_error},
+      {2, &Planner::plan_fault},         {2, &Planner::plan_spin},
       {4, &Planner::plan_context_end},
   };
   int total = 0;

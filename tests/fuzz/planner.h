@@ -47,10 +47,12 @@ class Planner {
   bool now(int thread, Kind kind, std::initializer_list<int> arguments);
   void later(int thread, Kind kind, std::initializer_list<int> arguments);
   void open_context(int context, int how);
+  int any_stream_flags(int how);  // of a context of that kind
   void plan(int thread);
 
   // Slots; -1 when there is none.
   int any_stream(int thread, bool only_created = false);
+  int capturable_stream(int thread);  // kNullStream when there is none
   int any_event(int thread);
   int any_module(int thread);
   int any_buffer(int thread, int stream, Mode mode, bool is_node = true);
@@ -63,6 +65,7 @@ class Planner {
   bool some_capture_is_open() const;
 
   bool choose_launch(int thread, int stream, Launch* launch);
+  void choose_image(Launch* launch);
   void reshape(Launch* launch);
   int any_launch_how();
   void plan_launch(int thread, const Launch& launch, int key);
@@ -77,13 +80,16 @@ class Planner {
   void plan_value(int thread);
   void plan_memory(int thread);
   void plan_pool(int thread);
+  void plan_place(int thread);
   void plan_stream_life(int thread);
   void plan_event(int thread);
+  void plan_context_event(int thread, int event, int from, int to);
   void plan_thread_handover(int thread);
   void plan_context(int thread);
   void plan_code(int thread);
   void plan_attribute(int thread, int module);
   void plan_capture(int thread);
+  int plan_capture_target(int thread, int stream, int* graph);
   void plan_captured_work(int thread, int stream, int count);
   void plan_graph(int thread);
   bool plan_graph_nodes(int thread, int graph, int stream);

@@ -10,6 +10,8 @@ std::size_t at(int slot) {
   return static_cast<std::size_t>(slot);
 }
 
+constexpr int kNoStream = kNullStream;  // which no capture begins in
+
 }  // namespace
 
 void Planner::plan_captured_work(int thread, int stream, int count) {
@@ -37,16 +39,46 @@ void Planner::plan_captured_work(int thread, int stream, int count) {
   }
 }
 
+int Planner::capturable_stream(int thread) {
+  if (random_.percent(20)) return random_.percent(50) ? kPerThreadStream : kPtszStream;
+  const int created = any_stream(thread, true);
+  return created >= 0 ? created : kNoStream;
+}
+
+// A graph for a capture to go on with: one that is there, or a new one in the slot. Returns the
+// nodes to begin behind.
+int Planner::plan_capture_target(int thread, int stream, int* graph) {
+  const int built = live_slot(model_.graphs, thread, model_.current(thread));
+  if (built >= 0 && model_.graphs[at(built)].has_handles) {
+    *graph = built;
+    const auto nodes = static_cast<int>(model_.graphs[at(built)].nodes.size());
+    if (nodes == 0) return 0;
+    return random_.percent(70) ? 1 << (nodes - 1) : random_.below(1 << nodes);
+  }
+  later(thread, Kind::k_graph_create, {*graph});
+  return plan_graph_nodes(thread, *graph, stream) ? random_.below(2) : 0;
+}
+
 void Planner::plan_capture(int thread) {
-  const int stream = any_stream(thread, true), graph = free_slot(model_.graphs, thread);
-  if (stream < 0) return plan_stream_life(thread);
+  const int stream = capturable_stream(thread);
+  int graph = free_slot(model_.graphs, thread);
+  if (stream == kNoStream) return plan_stream_life(thread);
   if (graph < 0) return plan_exec(thread);
-  const int other = any_stream(thread, true);
+  const int other = capturable_stream(thread);
   Launch beside;
   const bool has_beside = other != stream && choose_launch(thread, other, &beside);
   if (has_beside) plan_launch(thread, beside, key());
+  const bool changes_mode = random_.percent(20);
+  if (changes_mode) later(thread, Kind::k_thread_mode, {random_.percent(60) ? 2 : 1});
+  const bool is_into = random_.percent(25);
+  const int after = is_into ? plan_capture_target(thread, stream, &graph) : 0;
   const std::size_t first = plans_[at(thread)].size();
-  later(thread, Kind::k_capture_begin, {stream, random_.below(3)});
+  const int mode = random_.below(3);
+  if (is_into) {
+    later(thread, Kind::k_capture_into, {stream, mode, graph, after});
+  } else {
+    later(thread, Kind::k_capture_begin, {stream, mode});
+  }
   plan_captured_work(thread, stream, random_.between(1, 3));
   const int fork = any_event(thread), join = any_event(thread);
   const int percent = random_.below(100);
@@ -59,15 +91,23 @@ void Planner::plan_capture(int thread) {
     if (random_.percent(90)) later(thread, Kind::k_event_wait, {stream, join});
   } else if (has_beside) {
     plan_launch(thread, beside, key());
+    if (random_.percent(30)) later(thread, Kind::k_stream_sync, {other});
   }
-  if (percent >= 88) later(thread, Kind::k_capture_break, {stream, random_.below(4)});
+  if (changes_mode && random_.percent(30)) {
+    const int slot = free_slot(model_.streams, thread);
+    if (slot >= 0) later(thread, Kind::k_stream_create, {slot, 1, 0});
+  }
+  if (percent >= 88 || (changes_mode && random_.percent(40))) {
+    later(thread, Kind::k_capture_break, {stream, changes_mode ? 2 : random_.below(4)});
+  }
   if (random_.percent(20)) later(thread, Kind::k_capture_info, {stream});
   plan_captured_work(thread, stream, 1);
   later(thread, Kind::k_capture_end, {stream, graph});
+  if (changes_mode && random_.percent(80)) later(thread, Kind::k_thread_mode, {0});
   const std::vector<Step> steps(plans_[at(thread)].begin() + static_cast<std::ptrdiff_t>(first),
                                 plans_[at(thread)].end());
   const int exec = plan_graph_use(thread, graph, stream, 0);
-  if (random_.percent(45)) plan_twin(thread, stream, graph, exec, steps);
+  if (!is_into && random_.percent(45)) plan_twin(thread, stream, graph, exec, steps);
 }
 
 // The same graph with other values, for an update of what was made from the first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of a program that concern launches, memory, order between streams and threads, and
-// errors. Captures and graphs are in planner_graphs.cpp.
+// The pieces of a program that concern launches, memory, code and errors. What orders work is in
+// planner_order.cpp, captures and graphs are in planner_graphs.cpp.
 #include <algorithm>
 
 #include "tests/fuzz/planner.h"
@@ -22,9 +22,10 @@ bool Planner::choose_launch(int thread, int stream, Launch* launch) {
   launch->stream = stream;
   launch->module = any_module(thread);
   if (launch->module < 0) return false;
-  static constexpr int kKernels[] = {kAffine,  kAffine, kMix,     kMix,     kWide, kNarrow,
-                                     kByValue, kShape,  kCountUp, kPublish, kEmpty};
+  static constexpr int kKernels[] = {kAffine,  kAffine, kMix,     kMix,     kWide,  kNarrow,
+                                     kByValue, kShape,  kCountUp, kPublish, kEmpty, kRelay};
   launch->kernel = kKernels[random_.below(static_cast<int>(std::size(kKernels)))];
+  choose_image(launch);
   const bool adds = launch->kernel == kShape || launch->kernel == kCountUp;
   launch->b0 = any_buffer(thread, stream, adds ? Mode::kAdd : Mode::kWrite);
   launch->b1 = any_buffer(thread, stream, Mode::kRead);
@@ -40,6 +41,17 @@ bool Planner::choose_launch(int thread, int stream, Launch* launch) {
   return true;
 }
 
+// What only a cooperative launch or a cluster does is launched in that way mostly.
+void Planner::choose_image(Launch* launch) {
+  if (model_.modules[at(launch->module)].image == kClusterImage) launch->kernel = kWhere;
+  if (launch->kernel == kWhere && random_.percent(80)) {
+    launch->how = random_.percent(60) ? kClusters : kClustersCooperative;
+  }
+  if (launch->kernel == kRelay && random_.percent(70)) {
+    launch->how = random_.percent(80) ? kCooperative : kClustersCooperative;
+  }
+}
+
 void Planner::reshape(Launch* launch) {
   launch->grid = random_.percent(70) ? 1 : random_.between(2, 4);
   launch->block = kBlocks[random_.below(static_cast<int>(std::size(kBlocks)))];
@@ -47,6 +59,10 @@ void Planner::reshape(Launch* launch) {
   if (launch->kernel == kNarrow || launch->kernel == kByValue || launch->kernel == kPublish) {
     launch->grid = 1;
     launch->block = launch->kernel == kPublish ? 1 : std::min(launch->block, kWords);
+  }
+  if (launch->kernel == kWhere) {
+    launch->grid = random_.percent(90) ? kClusterWidth * random_.between(1, 2) : 3;
+    launch->block = 1;
   }
   if (launch->kernel == kShape) launch->shared = 4 * launch->block + 64 * random_.below(8);
 }
@@ -57,8 +73,10 @@ int Planner::any_launch_how() {
   return percent < 80   ? kParams
          : percent < 84 ? kExtra
          : percent < 92 ? kEx
-         : percent < 97 ? kExAttributes
-                        : kCooperative;
+         : percent < 95 ? kExAttributes
+         : percent < 97 ? kCooperative
+         : percent < 98 ? kClusters
+                        : kGrid;
 }
 
 void Planner::plan_launch(int thread, const Launch& launch, int key) {
@@ -108,7 +126,11 @@ void Planner::plan_cut(int thread, int stream) {
   } else if (percent < 60) {
     const int event = any_event(thread);
     if (event < 0) return;
-    later(thread, Kind::k_event_record, {event, stream});
+    if (random_.percent(15)) {
+      later(thread, Kind::k_context_record, {event, model_.current(thread)});
+    } else {
+      later(thread, Kind::k_event_record, {event, stream});
+    }
     if (random_.percent(60)) later(thread, Kind::k_event_sync, {event});
   } else if (percent < 75) {
     plan_observation(thread);
@@ -189,22 +211,6 @@ void Planner::plan_host_function(int thread) {
   }
 }
 
-// A value written in one stream and waited for in another: order without an event.
-void Planner::plan_value(int thread) {
-  const int from = any_stream(thread), to = any_stream(thread);
-  const int buffer = any_buffer(thread, from, Mode::kWrite);
-  if (buffer < 0 || model_.buffers[at(buffer)].memory != kDeviceMemory) return;
-  Launch launch;
-  const bool has_launch = choose_launch(thread, from, &launch);
-  if (has_launch) plan_launch(thread, launch, key());
-  const int value = 0x40000000 + key();
-  const int bits = random_.percent(70) ? 32 : 64;
-  later(thread, Kind::k_value_write, {from, buffer, bits, value});
-  later(thread, Kind::k_value_wait, {to, buffer, bits, value});
-  launch.stream = to;
-  if (has_launch) plan_launch(thread, launch, key());
-}
-
 void Planner::plan_memory(int thread) {
   const int slot = free_slot(model_.buffers, thread);
   if (slot >= 0 && random_.percent(55)) {
@@ -224,94 +230,6 @@ void Planner::plan_memory(int thread) {
   if (found.size() > 3) later(thread, Kind::k_free, {random_.pick(found)});
 }
 
-void Planner::plan_pool(int thread) {
-  const int stream = any_stream(thread), slot = free_slot(model_.buffers, thread);
-  if (slot < 0) return;
-  later(thread, Kind::k_alloc_async, {slot, stream, random_.below(2)});
-  const int rounds = random_.between(1, 3);
-  for (int i = 0; i < rounds; ++i) {
-    Launch launch;
-    if (!choose_launch(thread, stream, &launch)) break;
-    launch.kernel = i % 2 == 0 ? kAffine : kMix;
-    reshape(&launch);
-    launch.b1 = slot;
-    if (i % 2 == 0) launch.b0 = slot;
-    plan_launch(thread, launch, key());
-  }
-  if (random_.percent(70)) later(thread, Kind::k_free_async, {slot, stream});
-}
-
-void Planner::plan_stream_life(int thread) {
-  const int slot = any_stream(thread, true);
-  const int percent = random_.below(100);
-  if (slot >= 0 && percent < 20) {
-    return later(thread, Kind::k_stream_attribute, {slot, random_.below(3)});
-  }
-  if (slot >= 0 && percent < 60) {
-    Launch launch;
-    if (choose_launch(thread, slot, &launch)) {
-      for (int i = random_.between(1, 3); i > 0; --i) plan_launch(thread, launch, key());
-    }
-    later(thread, Kind::k_stream_destroy, {slot});
-    if (random_.percent(50)) return;
-  }
-  const int next = free_slot(model_.streams, thread);
-  if (next >= 0) later(thread, Kind::k_stream_create, {next, random_.below(2), -random_.below(4)});
-}
-
-// Work of one stream handed to another, or events made and destroyed.
-void Planner::plan_event(int thread) {
-  const int event = any_event(thread);
-  const int percent = random_.below(100);
-  if (event < 0 || percent < 8) {
-    const int slot = free_slot(model_.events, thread);
-    if (slot >= 0) later(thread, Kind::k_event_create, {slot, 2 * random_.below(2)});
-    return;
-  }
-  const int from = any_stream(thread), to = any_stream(thread);
-  later(thread, Kind::k_event_record, {event, from});
-  if (percent < 75) later(thread, Kind::k_event_wait, {to, event});
-  if (percent < 70) return;
-  if (percent < 80) return later(thread, Kind::k_event_query, {event, random_.below(2)});
-  if (percent < 88) return later(thread, Kind::k_event_sync, {event});
-  if (percent < 94) return later(thread, Kind::k_event_destroy, {event});
-  const int other = any_event(thread);
-  later(thread, Kind::k_event_elapsed, {other, event});
-}
-
-// What this thread has done so far becomes known to another one, at once.
-void Planner::plan_thread_handover(int thread) {
-  if (program_.threads == 1 || next_token_ >= kTokens) return plan_event(thread);
-  const int other = (thread + random_.between(1, program_.threads - 1)) % program_.threads;
-  if (random_.percent(30)) now(thread, Kind::k_context_sync, {});
-  const int token = next_token_;
-  if (!now(thread, Kind::k_signal, {token})) return;
-  ++next_token_;
-  plans_[at(other)].push_front(make(other, Kind::k_await, {token}));
-}
-
-void Planner::plan_context(int thread) {
-  std::vector<int> usable;
-  for (int i = 0; i < kContexts; ++i) {
-    const ContextModel& context = model_.contexts[at(i)];
-    if (!context.is_broken && model_.can_use(context, thread)) usable.push_back(i);
-  }
-  if (usable.size() < 2) return plan_copy(thread);
-  const int context = random_.pick(usable);
-  if (random_.percent(50)) return later(thread, Kind::k_context_set, {context});
-  later(thread, Kind::k_context_push, {context});
-  const int inner = random_.between(1, 3);
-  for (int i = 0; i < inner; ++i) {
-    const int stream = live_slot(model_.streams, thread, context);
-    const int buffer = any_buffer(thread, stream >= 0 ? stream : kNullStream, Mode::kWrite);
-    if (buffer < 0) continue;
-    later(thread, Kind::k_launch,
-          {kParams, context, kAffine, stream >= 0 ? stream : kNullStream, 1, 64, 0, buffer, buffer,
-           buffer, key()});
-  }
-  later(thread, Kind::k_context_pop, {});
-}
-
 void Planner::plan_code(int thread) {
   const int percent = random_.below(100);
   const int module = any_module(thread);
@@ -329,7 +247,15 @@ void Planner::plan_code(int thread) {
   const bool has_launch = choose_launch(thread, stream, &launch);
   launch.module = slot;
   const bool as_library = random_.percent(50);
-  if (slot != module) later(thread, Kind::k_module_load, {slot, random_.below(2), as_library});
+  const bool has_clusters =
+      slot == module ? model_.modules[at(slot)].image == kClusterImage : random_.percent(20);
+  const auto any_image = [&] { return has_clusters ? kClusterImage : random_.below(2); };
+  if (slot != module) later(thread, Kind::k_module_load, {slot, any_image(), as_library});
+  if (has_clusters) {
+    launch.kernel = kWhere;
+    launch.how = random_.percent(60) ? kClusters : kClustersCooperative;
+    reshape(&launch);
+  }
   for (int life = random_.between(1, 2); life > 0; --life) {
     for (int round = random_.between(1, 4); has_launch && round > 0; --round) {
       plan_launch(thread, launch, key());
@@ -339,7 +265,7 @@ void Planner::plan_code(int thread) {
     later(thread, Kind::k_module_unload, {slot});
     if (life > 1 || random_.percent(30)) {
       later(thread, Kind::k_module_load,
-            {slot, random_.below(2), random_.percent(80) ? as_library : !as_library});
+            {slot, any_image(), random_.percent(80) ? as_library : !as_library});
     }
   }
 }
@@ -351,6 +277,7 @@ void Planner::plan_attribute(int thread, int module) {
   Launch launch;
   if (!choose_launch(thread, stream, &launch)) return;
   launch.module = module;
+  if (!has_kernel(model_.modules[at(module)].image, launch.kernel)) return;
   launch.shared = 1024 * random_.between(2, 40);
   const int which = random_.percent(70) ? 0 : random_.between(1, 2);
   for (int round = random_.between(2, 5); round > 0; --round) {
@@ -398,38 +325,6 @@ void Planner::plan_spin(int thread) {
   const int buffer = any_host_buffer(thread, stream, false);
   if (buffer < 0 || module < 0 || model_.buffers[at(buffer)].memory != kPinnedMemory) return;
   later(thread, Kind::k_spin, {module, stream, buffer, 1 + key()});
-}
-
-// A context goes with work pending, and the next one may get its handle.
-void Planner::plan_context_end(int thread) {
-  std::vector<int> candidates;
-  for (int i = 0; i < kContexts; ++i) {
-    const ContextModel& context = model_.contexts[at(i)];
-    if (context.is_alive && context.how != 0) candidates.push_back(i);
-  }
-  if (candidates.empty()) {
-    const int slot = free_slot(model_.contexts, thread);
-    if (slot < 0) return;
-    later(thread, Kind::k_context_open, {slot, 1 + random_.below(2)});
-    const int stream = free_slot(model_.streams, thread),
-              buffer = free_slot(model_.buffers, thread);
-    if (stream < 0 || buffer < 0) return;
-    later(thread, Kind::k_context_set, {slot});
-    later(thread, Kind::k_stream_create, {stream, random_.below(2), 0});
-    later(thread, Kind::k_alloc, {buffer, kDeviceMemory});
-    return;
-  }
-  const int context = random_.pick(candidates);
-  later(thread, Kind::k_context_set, {context});
-  const bool is_reset = model_.contexts[at(context)].how == 2 && random_.percent(50);
-  later(thread, is_reset ? Kind::k_primary_reset : Kind::k_context_close, {context});
-  const int buffer = free_slot(model_.buffers, thread), stream = free_slot(model_.streams, thread);
-  if (!is_reset) {
-    later(thread, Kind::k_context_open, {context, 1 + random_.below(2)});
-    later(thread, Kind::k_context_set, {context});
-  }
-  if (buffer >= 0) later(thread, Kind::k_alloc, {buffer, kDeviceMemory});
-  if (stream >= 0) later(thread, Kind::k_stream_create, {stream, random_.below(2), 0});
 }
 
 }  // namespace fuzz

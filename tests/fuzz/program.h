@@ -66,6 +66,9 @@ inline constexpr int kNullStream = -1;       // 0 through the plain entries
 inline constexpr int kLegacyStream = -2;     // CU_STREAM_LEGACY
 inline constexpr int kPerThreadStream = -3;  // CU_STREAM_PER_THREAD
 inline constexpr int kPtszStream = -4;       // 0 through the _ptsz entries
+inline constexpr bool is_legacy(int stream) {
+  return stream == kNullStream || stream == kLegacyStream;
+}
 
 enum MemoryKind : int {
   kDeviceMemory,
@@ -84,9 +87,23 @@ enum KernelId : int {
   kCountUp,
   kPublish,
   kEmpty,
+  kRelay,  // says whether it was launched cooperatively
+  kWhere,  // says which cluster it was launched in
   kKernelCount
 };
-enum LaunchHow : int { kParams, kExtra, kEx, kExAttributes, kCooperative, kLaunchHowCount };
+enum LaunchHow : int {
+  kParams,
+  kExtra,
+  kEx,
+  kExAttributes,
+  kCooperative,
+  kClusters,             // of kClusterWidth blocks
+  kClustersCooperative,  // both
+  kGrid,  // by the entries of CUDA 3: block, sizes and arguments are set on the function
+};
+inline constexpr int kClusterWidth = 2;
+inline constexpr int kSharedLimit = 48 * 1024;  // bytes a launch may ask for, unless a function
+                                                // says otherwise
 enum CopyHow : int {
   kHtoD,
   kHtoDAsync,
@@ -109,12 +126,15 @@ enum CopyHow : int {
 inline constexpr bool is_async(int how) {
   return how % 2 == 1;
 }
-enum MemsetHow : int { kD8, kD16, kD32, k2DD32, kMemsetHowCount };
+enum MemsetHow : int { kD8, kD16, kD32, k2DD8, k2DD16, k2DD32, kMemsetHowCount };
 
 // Of capture_end: the graph is destroyed at once.
 inline constexpr int kNoGraph = -1;
 
-// What a module slot holds.
-enum ImageId : int { kBaseImage, kVariantImage };
+// What a module slot holds. The last has kWhere alone, the others all but that.
+enum ImageId : int { kBaseImage, kVariantImage, kClusterImage };
+inline constexpr bool has_kernel(int image, int kernel) {
+  return (image == kClusterImage) == (kernel == kWhere);
+}
 
 }  // namespace fuzz

@@ -6,15 +6,22 @@
 #include <cstdlib>
 #include <map>
 #include <thread>
+#include <utility>
 
 extern "C" const char kScenarioPtx[];
 extern "C" const char kVariantPtx[];
+extern "C" const char kClusterPtx[];
 
 namespace fuzz {
 namespace {
 
-const char* const kNamesOfKernels[kNames] = {"affine", "mix",      "wide",    "narrow", "by_value",
-                                             "shape",  "count_up", "publish", "empty",  "raise"};
+const char* const kNamesOfKernels[kNames] = {"affine",   "mix",   "wide",     "narrow",
+                                             "by_value", "shape", "count_up", "publish",
+                                             "empty",    "relay", "where",    "raise"};
+
+const char* text_of(int image) {
+  return image == kBaseImage ? kScenarioPtx : image == kVariantImage ? kVariantPtx : kClusterPtx;
+}
 
 SharedContext& shared_context(int slot) {
   static SharedContext shared[kContexts];
@@ -56,6 +63,16 @@ std::vector<unsigned>& World::new_host_memory() {
   return host_memory_.emplace_back(kWords);
 }
 
+void World::add_green(int context, CUgreenCtx green) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  greens_[context].push_back(green);
+}
+
+std::vector<CUgreenCtx> World::take_greens(int context) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(greens_[context], {});
+}
+
 bool Actor::failed(CUresult result) {
   log_ += ' ' + std::to_string(static_cast<int>(result));
   return result != CUDA_SUCCESS;
@@ -76,13 +93,14 @@ CUstream Actor::stream_of(int stream) const {
 }
 
 void Actor::load_module(ModuleSlot& slot, int image, bool as_library, int first) {
-  const char* const text = image == kBaseImage ? kScenarioPtx : kVariantPtx;
+  const char* const text = text_of(image);
   for (CUfunction& function : slot.functions) function = nullptr;
   if (!as_library) {
     slot.library = nullptr;
     if (failed(cuModuleLoadData(&slot.module, text))) slot.module = nullptr;
     for (int turn = 0; slot.module != nullptr && turn < kNames; ++turn) {
       const int i = (first + turn) % kNames;
+      if (!has_kernel(image, i)) continue;
       if (cuModuleGetFunction(&slot.functions[i], slot.module, kNamesOfKernels[i]) != CUDA_SUCCESS)
         saw(i);
     }
@@ -94,6 +112,7 @@ void Actor::load_module(ModuleSlot& slot, int image, bool as_library, int first)
   }
   for (int turn = 0; slot.library != nullptr && turn < kNames; ++turn) {
     const int i = (first + turn) % kNames;
+    if (!has_kernel(image, i)) continue;
     CUkernel kernel = nullptr;
     if (cuLibraryGetKernel(&kernel, slot.library, kNamesOfKernels[i]) != CUDA_SUCCESS) saw(i);
     slot.functions[i] = reinterpret_cast<CUfunction>(kernel);
@@ -179,6 +198,7 @@ void Actor::forget_context(int context) {
 void Actor::close_context(int context) {
   ContextSlot& slot = world_.contexts[context];
   if (!slot.is_open) return;
+  destroy_green_contexts(context);
   if (slot.how == 1) failed(cuCtxDestroy(slot.handle));
   if (slot.how == 2) {
     CUcontext popped = nullptr;
@@ -215,6 +235,7 @@ void Actor::run_context(const Step& s) {
     }
     case Kind::k_primary_reset:
       failed(cuDevicePrimaryCtxReset(slot.device));
+      destroy_green_contexts(s[0]);
       failed(cuDevicePrimaryCtxRelease(slot.device));
       failed(cuDevicePrimaryCtxRetain(&slot.handle, slot.device));
       forget_context(s[0]);
@@ -223,88 +244,6 @@ void Actor::run_context(const Step& s) {
       break;
     default:
       failed(cuCtxSynchronize());
-  }
-}
-
-void Actor::run_stream(const Step& s) {
-  const CUstream handle = stream_of(s[0]);
-  switch (s.kind) {
-    case Kind::k_stream_create: {
-      StreamSlot& slot = world_.streams[s[0]];
-      const unsigned flags = s[1] == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
-      failed(s[2] == 0 ? cuStreamCreate(&slot.handle, flags)
-                       : cuStreamCreateWithPriority(&slot.handle, flags, s[2]));
-      slot.context = stack_.back();
-      break;
-    }
-    case Kind::k_stream_destroy:
-      failed(cuStreamDestroy(handle));
-      world_.streams[s[0]].context = -1;
-      break;
-    case Kind::k_stream_sync:
-      failed(s[0] == kPtszStream ? cuStreamSynchronize_ptsz(nullptr) : cuStreamSynchronize(handle));
-      break;
-    case Kind::k_stream_query: {
-      const CUstream asked = s[0] == kPtszStream ? CU_STREAM_PER_THREAD : handle;
-      CUresult result = cuStreamQuery(asked);
-      while (s[1] != 0 && result == CUDA_ERROR_NOT_READY) {
-        std::this_thread::yield();
-        result = cuStreamQuery(asked);
-      }
-      failed(result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result);
-      break;
-    }
-    default: {
-      CUstreamAttrValue value{};
-      if (s[1] == 0) {
-        value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
-        failed(cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
-      } else {
-        value.memSyncDomain =
-            s[1] == 1 ? CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT : CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-        failed(cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
-      }
-    }
-  }
-}
-
-void Actor::run_event(const Step& s) {
-  EventSlot& slot = world_.events[s.kind == Kind::k_event_wait ? s[1] : s[0]];
-  switch (s.kind) {
-    case Kind::k_event_create:
-      failed(cuEventCreate(&slot.handle, static_cast<unsigned>(s[1])));
-      slot.context = stack_.back();
-      break;
-    case Kind::k_event_destroy:
-      failed(cuEventDestroy(slot.handle));
-      slot.context = -1;
-      break;
-    case Kind::k_event_record:
-      failed(s[1] == kPtszStream ? cuEventRecord_ptsz(slot.handle, nullptr)
-                                 : cuEventRecord(slot.handle, stream_of(s[1])));
-      break;
-    case Kind::k_event_wait:
-      failed(cuStreamWaitEvent(s[0] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[0]),
-                               slot.handle, 0));
-      break;
-    case Kind::k_event_sync:
-      failed(cuEventSynchronize(slot.handle));
-      break;
-    case Kind::k_event_query: {
-      CUresult result = cuEventQuery(slot.handle);
-      while (s[1] != 0 && result == CUDA_ERROR_NOT_READY) {
-        std::this_thread::yield();
-        result = cuEventQuery(slot.handle);
-      }
-      failed(result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result);
-      break;
-    }
-    default: {
-      float milliseconds = 0;
-      const CUresult result =
-          cuEventElapsedTime(&milliseconds, slot.handle, world_.events[s[1]].handle);
-      failed(result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result);
-    }
   }
 }
 
@@ -369,6 +308,7 @@ void Actor::run(const Step& s) {
     case Kind::k_stream_sync:
     case Kind::k_stream_query:
     case Kind::k_stream_attribute:
+    case Kind::k_stream_copy:
       run_stream(s);
       break;
     case Kind::k_event_create:
@@ -380,8 +320,13 @@ void Actor::run(const Step& s) {
     case Kind::k_event_elapsed:
       run_event(s);
       break;
+    case Kind::k_context_record:
+    case Kind::k_context_wait:
+      run_context_event(s);
+      break;
     case Kind::k_value_write:
     case Kind::k_value_wait:
+    case Kind::k_value_batch:
       run_value(s);
       break;
     case Kind::k_alloc:
@@ -393,6 +338,10 @@ void Actor::run(const Step& s) {
     case Kind::k_observe:
     case Kind::k_memory_info:
       run_memory(s);
+      break;
+    case Kind::k_prefetch:
+    case Kind::k_advise:
+      run_place(s);
       break;
     case Kind::k_memset:
       run_memset(s);
@@ -415,7 +364,9 @@ void Actor::run(const Step& s) {
     case Kind::k_spin:
       run_spin(s);
       break;
+    case Kind::k_thread_mode:
     case Kind::k_capture_begin:
+    case Kind::k_capture_into:
     case Kind::k_capture_end:
     case Kind::k_capture_info:
     case Kind::k_capture_break:
@@ -493,6 +444,9 @@ void Actor::finish() {
   while (cuCtxPopCurrent(&popped) == CUDA_SUCCESS) {
   }
   stack_.clear();
+  // The next program of the process starts with the mode that every thread has at first.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  failed(cuThreadExchangeStreamCaptureMode(&mode));
   // All work first: that of one context may touch memory of another.
   for (const bool only_waits : {true, false}) {
     for (int context = 0; context < kContexts; ++context) {

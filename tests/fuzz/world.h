@@ -90,13 +90,18 @@ class World {
   void signal(int token);
   void await(int token);
   std::vector<unsigned>& new_host_memory();  // lives as long as the world
+  void add_green(int context, CUgreenCtx green);
+  std::vector<CUgreenCtx> take_greens(int context);
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool tokens_[kTokens] = {};
   std::deque<std::vector<unsigned>> host_memory_;
+  std::vector<CUgreenCtx> greens_[kContexts];  // made from each
 };
+
+class Arguments;
 
 // One host thread.
 class Actor {
@@ -115,16 +120,29 @@ class Actor {
 
   void run_context(const Step& s);
   void run_stream(const Step& s);
+  void create_stream(const Step& s);
+  CUgreenCtx new_green_context(int context);
+  void destroy_green_contexts(int context);
   void run_event(const Step& s);
   void run_value(const Step& s);
+  CUresult submit_value(const Step& s, CUdeviceptr address, cuuint32_t value);
+  CUresult submit_values(int stream, std::vector<CUstreamBatchMemOpParams> list);
+  void record_event(const Step& s);
+  void run_context_event(const Step& s);
+  void run_place(const Step& s);
   void run_memory(const Step& s);
   void run_memset(const Step& s);
   void run_copy(const Step& s);
   void run_code(const Step& s);
   void run_launch(const Step& s);
+  void launch_with_attributes(const Step& s, unsigned rows, Arguments& arguments);
+  void launch_grid(const Step& s, int rows, Arguments& arguments);
   void run_host_function(const Step& s);
   void run_spin(const Step& s);
   void run_capture(const Step& s);
+  void begin_capture(const Step& s);
+  void end_capture(const Step& s);
+  void run_capture_info(const Step& s);
   void run_graph(const Step& s);
   void run_graph_node(const Step& s);
   void run_exec(const Step& s);
@@ -158,6 +176,7 @@ class Actor {
   std::vector<int> stack_;  // slots of this thread's contexts, the current one last
   std::string log_;
   std::deque<HostCall> host_calls_;
+  int capture_into_ = kNoGraph;  // slot of the graph that this thread's capture goes to
 };
 
 // The arguments of a launch as the driver takes them, in memory that is overwritten afterwards.
@@ -166,6 +185,8 @@ class Arguments {
   Arguments(int kernel, CUdeviceptr b0, CUdeviceptr b1, CUdeviceptr b2, int key);
   void** parameters() { return parameters_; }
   void** extra() { return extra_; }
+  void* bytes() { return bytes_; }
+  unsigned size() const { return static_cast<unsigned>(size_); }
   void overwrite();
 
  private:
@@ -195,8 +216,41 @@ CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void*, size_t);
 CUresult cuMemcpyDtoH_v2_ptds(void*, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr, const void*, size_t, CUstream);
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void*, CUdeviceptr, size_t, CUstream);
+CUresult cuMemcpyAsync_ptsz(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+CUresult cuMemcpyPeer_ptds(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t);
+CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D*);
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D*);
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D*, CUstream);
+CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D*);
+CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D*, CUstream);
+CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER*);
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER*, CUstream);
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr, unsigned, size_t);
 CUresult cuMemsetD32Async_ptsz(CUdeviceptr, unsigned, size_t, CUstream);
 CUresult cuEventRecord_ptsz(CUevent, CUstream);
+CUresult cuEventRecordWithFlags_ptsz(CUevent, CUstream, unsigned);
+CUresult cuStreamWaitEvent_ptsz(CUstream, CUevent, unsigned);
+CUresult cuStreamQuery_ptsz(CUstream);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream, CUstreamCaptureMode);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream, CUgraph, const CUgraphNode*,
+                                          const CUgraphEdgeData*, size_t, CUstreamCaptureMode);
+CUresult cuStreamEndCapture_ptsz(CUstream, CUgraph*);
+CUresult cuStreamIsCapturing_ptsz(CUstream, CUstreamCaptureStatus*);
+CUresult cuStreamWriteValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+CUresult cuStreamWriteValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream);
+CUresult cuLaunchHostFunc_ptsz(CUstream, CUhostFn, void*);
+CUresult cuStreamAddCallback_ptsz(CUstream, CUstreamCallback, void*, unsigned);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr*, size_t, CUstream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr, CUstream);
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned,
+                                        unsigned, unsigned, unsigned, CUstream, void**);
+CUresult cuGraphUpload_ptsz(CUgraphExec, CUstream);
 CUresult cuGraphLaunch_ptsz(CUgraphExec, CUstream);
 }

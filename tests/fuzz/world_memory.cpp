@@ -128,7 +128,8 @@ void Actor::run_memory(const Step& s) {
       free_buffer(slot);
       break;
     case Kind::k_alloc_async: {
-      const CUstream stream = s[1] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[1]);
+      const bool is_own = s[1] == kPtszStream;
+      const CUstream stream = is_own ? CU_STREAM_PER_THREAD : stream_of(s[1]);
       slot.memory = kDeviceMemory;
       slot.words = nullptr;
       slot.address = 0;
@@ -137,14 +138,15 @@ void Actor::run_memory(const Step& s) {
         failed(cuDeviceGetDefaultMemPool(&pool, world_.contexts[stack_.back()].device));
       const bool is_refused =
           failed(pool != nullptr ? cuMemAllocFromPoolAsync(&slot.address, kBytes, pool, stream)
+                 : is_own        ? cuMemAllocAsync_ptsz(&slot.address, kBytes, nullptr)
                                  : cuMemAllocAsync(&slot.address, kBytes, stream));
       if (!is_refused) failed(cuMemsetD32Async(slot.address, 0x07070707U, kWords, stream));
       slot.context = stack_.back();
       break;
     }
     case Kind::k_free_async:
-      failed(cuMemFreeAsync(slot.address,
-                            s[1] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[1])));
+      failed(s[1] == kPtszStream ? cuMemFreeAsync_ptsz(slot.address, nullptr)
+                                 : cuMemFreeAsync(slot.address, stream_of(s[1])));
       slot.address = 0;
       slot.context = -1;
       break;
@@ -162,22 +164,6 @@ void Actor::run_memory(const Step& s) {
       saw_hash(words);
     }
   }
-}
-
-// The number of a wait's write is certain: the model lets no other one come between.
-void Actor::run_value(const Step& s) {
-  BufferSlot& slot = world_.buffers[s[1]];
-  const CUstream stream = s[0] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[0]);
-  const auto value = static_cast<cuuint32_t>(s[3]);
-  if (s.kind == Kind::k_value_write) {
-    const bool is_refused =
-        failed(s[2] == 64 ? cuStreamWriteValue64(stream, slot.address, value, 0)
-                          : cuStreamWriteValue32(stream, slot.address, value, 0));
-    slot.value = is_refused ? 0 : s[3];
-    return;
-  }
-  if (slot.value != s[3]) return saw(-1);  // would wait for ever
-  failed(cuStreamWaitValue32(stream, slot.address, value, CU_STREAM_WAIT_VALUE_EQ));
 }
 
 void Actor::run_memset(const Step& s) {
@@ -205,6 +191,14 @@ void Actor::run_memset(const Step& s) {
       failed(is_async ? cuMemsetD32Async(at, value, kWords, stream)
                       : cuMemsetD32(at, value, kWords));
       break;
+    case k2DD8:
+      failed(is_async ? cuMemsetD2D8Async(at, 32, narrow, 9, 8, stream)
+                      : cuMemsetD2D8(at, 32, narrow, 9, 8));
+      break;
+    case k2DD16:
+      failed(is_async ? cuMemsetD2D16Async(at, 32, half, 7, 8, stream)
+                      : cuMemsetD2D16(at, 32, half, 7, 8));
+      break;
     default:
       failed(is_async ? cuMemsetD2D32Async(at, 32, value, 3, 8, stream)
                       : cuMemsetD2D32(at, 32, value, 3, 8));
@@ -215,7 +209,7 @@ void Actor::run_memset(const Step& s) {
 void Actor::run_copy(const Step& s) {
   const BufferSlot &to = world_.buffers[s[1]], &from = world_.buffers[s[2]];
   const bool is_per_thread = s[5] == kPtszStream;
-  const CUstream stream = is_per_thread ? CU_STREAM_PER_THREAD : stream_of(s[5]);
+  const CUstream stream = stream_of(s[5]);  // 0 where the entry's name says which one that is
   const std::size_t skip = static_cast<std::size_t>(s[3]) * sizeof(unsigned);
   const std::size_t bytes = static_cast<std::size_t>(s[4]) * sizeof(unsigned);
   const CUdeviceptr target = to.address + skip, source = from.address + skip;
@@ -248,53 +242,61 @@ void Actor::run_copy(const Step& s) {
                            : cuMemcpyHtoD(target, host_source, bytes));
       break;
     case kHtoDAsync:
-      failed(cuMemcpyHtoDAsync(target, host_source, bytes, stream));
+      failed((is_per_thread ? cuMemcpyHtoDAsync_v2_ptsz : cuMemcpyHtoDAsync)(target, host_source,
+                                                                             bytes, stream));
       break;
     case kDtoH:
       failed(is_per_thread ? cuMemcpyDtoH_v2_ptds(host_target, source, bytes)
                            : cuMemcpyDtoH(host_target, source, bytes));
       break;
     case kDtoHAsync:
-      failed(cuMemcpyDtoHAsync(host_target, source, bytes, stream));
+      failed((is_per_thread ? cuMemcpyDtoHAsync_v2_ptsz : cuMemcpyDtoHAsync)(host_target, source,
+                                                                             bytes, stream));
       break;
     case kDtoD:
       failed(is_per_thread ? cuMemcpyDtoD_v2_ptds(target, source, bytes)
                            : cuMemcpyDtoD(target, source, bytes));
       break;
     case kDtoDAsync:
-      failed(is_per_thread ? cuMemcpyDtoDAsync_v2_ptsz(target, source, bytes, nullptr)
-                           : cuMemcpyDtoDAsync(target, source, bytes, stream));
+      failed((is_per_thread ? cuMemcpyDtoDAsync_v2_ptsz : cuMemcpyDtoDAsync)(target, source, bytes,
+                                                                             stream));
       break;
     case kGeneric:
       failed(is_per_thread ? cuMemcpy_ptds(target, source, bytes)
                            : cuMemcpy(target, source, bytes));
       break;
     case kGenericAsync:
-      failed(cuMemcpyAsync(target, source, bytes, stream));
+      failed((is_per_thread ? cuMemcpyAsync_ptsz : cuMemcpyAsync)(target, source, bytes, stream));
       break;
     case kPeer:
-      failed(cuMemcpyPeer(target, context_of(to), source, context_of(from), bytes));
+      failed((is_per_thread ? cuMemcpyPeer_ptds : cuMemcpyPeer)(target, context_of(to), source,
+                                                                context_of(from), bytes));
       break;
     case kPeerAsync:
-      failed(cuMemcpyPeerAsync(target, context_of(to), source, context_of(from), bytes, stream));
+      failed((is_per_thread ? cuMemcpyPeerAsync_ptsz : cuMemcpyPeerAsync)(
+          target, context_of(to), source, context_of(from), bytes, stream));
       break;
     case k2D:
-      failed(cuMemcpy2D(&flat));
+      if (s.number % 2 == 1) {
+        failed((is_per_thread ? cuMemcpy2DUnaligned_v2_ptds : cuMemcpy2DUnaligned)(&flat));
+      } else {
+        failed((is_per_thread ? cuMemcpy2D_v2_ptds : cuMemcpy2D)(&flat));
+      }
       break;
     case k2DAsync:
-      failed(cuMemcpy2DAsync(&flat, stream));
+      failed((is_per_thread ? cuMemcpy2DAsync_v2_ptsz : cuMemcpy2DAsync)(&flat, stream));
       break;
     case k3D:
-      failed(cuMemcpy3D(&deep));
+      failed((is_per_thread ? cuMemcpy3D_v2_ptds : cuMemcpy3D)(&deep));
       break;
     case k3DAsync:
-      failed(cuMemcpy3DAsync(&deep, stream));
+      failed((is_per_thread ? cuMemcpy3DAsync_v2_ptsz : cuMemcpy3DAsync)(&deep, stream));
       break;
     case k3DPeer:
-      failed(cuMemcpy3DPeer(&peer));
+      failed((is_per_thread ? cuMemcpy3DPeer_ptds : cuMemcpy3DPeer)(&peer));
       break;
     default:
-      failed(cuMemcpy3DPeerAsync(&peer, stream));
+      failed((is_per_thread ? cuMemcpy3DPeerAsync_ptsz : cuMemcpy3DPeerAsync)(&peer, stream));
   }
 }
 

@@ -32,6 +32,19 @@ CUDA_KERNEL_NODE_PARAMS kernel_parameters(CUfunction function, int grid, int blo
   return node;
 }
 
+// Those of its nodes that a bit stands for.
+std::vector<CUgraphNode> nodes_of(const GraphSlot& slot, int bits) {
+  std::vector<CUgraphNode> found;
+  for (std::size_t i = 0; i < slot.nodes.size(); ++i) {
+    if ((bits >> i & 1) != 0 && slot.nodes[i] != nullptr) found.push_back(slot.nodes[i]);
+  }
+  return found;
+}
+
+constexpr CUstreamCaptureMode kModes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                          CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                          CU_STREAM_CAPTURE_MODE_RELAXED};
+
 }  // namespace
 
 HostCall* Actor::host_call(int buffer, int value) {
@@ -47,34 +60,20 @@ void Actor::run_launch(const Step& s) {
   const bool is_per_thread = s[3] == kPtszStream;
   const auto grid = static_cast<unsigned>(s[4]), block = static_cast<unsigned>(s[5]),
              shared = static_cast<unsigned>(s[6]);
-  // Kernels that only add do not mind several blocks at one place.
-  const bool only_adds = s[2] == kShape || s[2] == kCountUp || s[2] == kEmpty;
-  const unsigned rows = only_adds ? 1 + static_cast<unsigned>(s[10] / 8 % 3) : 1;
+  // Kernels that only add do not mind several blocks at one place; one has a place for each.
+  const bool has_rows = s[2] == kShape || s[2] == kCountUp || s[2] == kEmpty || s[2] == kWhere;
+  const unsigned rows = has_rows ? 1 + static_cast<unsigned>(s[10] / 8 % 3) : 1;
   void** const parameters = s[0] == kExtra ? nullptr : arguments.parameters();
   void** const extra = s[0] == kExtra ? arguments.extra() : nullptr;
-  if (s[0] == kEx || s[0] == kExAttributes) {
-    CUlaunchAttribute attributes[3] = {};
-    attributes[0].id = CU_LAUNCH_ATTRIBUTE_IGNORE;
-    attributes[1].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attributes[1].value.cooperative = s[10] % 2;
-    attributes[2].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
-    attributes[2].value.priority = -(s[10] % 3);
-    CUlaunchConfig config{};
-    config.gridDimX = grid;
-    config.blockDimX = block;
-    config.gridDimY = rows;
-    config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-    config.sharedMemBytes = shared;
-    config.hStream = stream;
-    config.attrs = attributes;
-    config.numAttrs =
-        s[0] == kEx ? static_cast<unsigned>(s[10] % 2) : 2 + static_cast<unsigned>(s[10] / 2 % 2);
-    failed(is_per_thread ? cuLaunchKernelEx_ptsz(&config, function, parameters, extra)
-                         : cuLaunchKernelEx(&config, function, parameters, extra));
-    config.gridDimX = config.blockDimX = 9999;
+  const bool has_config =
+      s[0] == kEx || s[0] == kExAttributes || s[0] == kClusters || s[0] == kClustersCooperative;
+  if (has_config) {
+    launch_with_attributes(s, rows, arguments);
   } else if (s[0] == kCooperative) {
-    failed(cuLaunchCooperativeKernel(function, grid, rows, 1, block, 1, 1, shared,
-                                     is_per_thread ? CU_STREAM_PER_THREAD : stream, parameters));
+    failed((is_per_thread ? cuLaunchCooperativeKernel_ptsz : cuLaunchCooperativeKernel)(
+        function, grid, rows, 1, block, 1, 1, shared, stream, parameters));
+  } else if (s[0] == kGrid) {
+    launch_grid(s, static_cast<int>(rows), arguments);
   } else if (is_per_thread) {
     failed(cuLaunchKernel_ptsz(function, grid, rows, 1, block, 1, 1, shared, nullptr, parameters,
                                extra));
@@ -84,13 +83,65 @@ void Actor::run_launch(const Step& s) {
   arguments.overwrite();
 }
 
+void Actor::launch_with_attributes(const Step& s, unsigned rows, Arguments& arguments) {
+  const int key = s[10];
+  CUlaunchAttribute attributes[3] = {};
+  CUlaunchConfig config{};
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attributes[1].value.cooperative = key % 2;
+  if (s[0] == kEx || s[0] == kExAttributes) {
+    attributes[0].id = CU_LAUNCH_ATTRIBUTE_IGNORE;
+    attributes[2].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    attributes[2].value.priority = -(key % 3);
+    config.numAttrs = static_cast<unsigned>(s[0] == kEx ? key % 2 : 2 + key / 2 % 2);
+  } else {
+    attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attributes[0].value.clusterDim = {kClusterWidth, 1, 1};
+    attributes[1].value.cooperative = 1;
+    config.numAttrs = s[0] == kClusters ? 1 : 2;
+  }
+  config.gridDimX = static_cast<unsigned>(s[4]);
+  config.gridDimY = rows;
+  config.blockDimX = static_cast<unsigned>(s[5]);
+  config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = static_cast<unsigned>(s[6]);
+  config.hStream = stream_of(s[3]);
+  config.attrs = attributes;
+  const auto launch = s[3] == kPtszStream ? cuLaunchKernelEx_ptsz : cuLaunchKernelEx;
+  failed(launch(&config, function_of(s[1], s[2]), arguments.parameters(), nullptr));
+  config.gridDimX = config.blockDimX = 9999;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated since CUDA 4, still there
+
+void Actor::launch_grid(const Step& s, int rows, Arguments& arguments) {
+  const CUfunction function = function_of(s[1], s[2]);
+  failed(cuFuncSetBlockShape(function, s[5], 1, 1));
+  failed(cuFuncSetSharedSize(function, static_cast<unsigned>(s[6])));
+  failed(cuParamSetSize(function, arguments.size()));
+  if (arguments.size() != 0) failed(cuParamSetv(function, 0, arguments.bytes(), arguments.size()));
+  if (s[3] != kNullStream) {
+    const CUstream stream = s[3] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[3]);
+    failed(cuLaunchGridAsync(function, s[4], rows, stream));
+  } else {
+    failed(s[4] == 1 && rows == 1 ? cuLaunch(function) : cuLaunchGrid(function, s[4], rows));
+  }
+}
+
+#pragma GCC diagnostic pop
+
 // as_callback stream buffer value
 void Actor::run_host_function(const Step& s) {
-  const CUstream stream = s[1] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[1]);
+  const bool is_own = s[1] == kPtszStream;
+  const CUstream stream = stream_of(s[1]);
   if (world_.buffers[s[2]].words == nullptr) return saw(-1);
   HostCall* const call = host_call(s[2], s[3]);
-  failed(s[0] != 0 ? cuStreamAddCallback(stream, callback, call, 0)
-                   : cuLaunchHostFunc(stream, host_function, call));
+  if (s[0] != 0) {
+    failed((is_own ? cuStreamAddCallback_ptsz : cuStreamAddCallback)(stream, callback, call, 0));
+  } else {
+    failed((is_own ? cuLaunchHostFunc_ptsz : cuLaunchHostFunc)(stream, host_function, call));
+  }
 }
 
 // module stream buffer value
@@ -111,39 +162,24 @@ void Actor::run_spin(const Step& s) {
 }
 
 void Actor::run_capture(const Step& s) {
-  const CUstream stream = stream_of(s[0]);
-  static constexpr CUstreamCaptureMode kModes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
-                                                   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-                                                   CU_STREAM_CAPTURE_MODE_RELAXED};
+  const CUstream stream = s[0] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[0]);
   switch (s.kind) {
+    case Kind::k_thread_mode: {
+      CUstreamCaptureMode mode = kModes[s[0]];
+      failed(cuThreadExchangeStreamCaptureMode(&mode));
+      saw(mode);
+      break;
+    }
     case Kind::k_capture_begin:
-      failed(cuStreamBeginCapture(stream, kModes[s[1]]));
+    case Kind::k_capture_into:
+      begin_capture(s);
       break;
-    case Kind::k_capture_end: {
-      CUgraph graph = nullptr;
-      failed(cuStreamEndCapture(stream, &graph));
-      if (graph == nullptr) break;
-      std::size_t nodes = 0, edges = 0;
-      failed(cuGraphGetNodes(graph, nullptr, &nodes));
-      failed(cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
-      saw(static_cast<long long>(nodes));
-      saw(static_cast<long long>(edges));
-      if (s[1] == kNoGraph) {
-        failed(cuGraphDestroy(graph));
-        break;
-      }
-      GraphSlot& slot = world_.graphs[s[1]];
-      slot.handle = graph;
-      slot.nodes.clear();
-      slot.context = stack_.back();
+    case Kind::k_capture_end:
+      end_capture(s);
       break;
-    }
-    case Kind::k_capture_info: {
-      CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-      failed(cuStreamIsCapturing(stream, &status));
-      saw(status);
+    case Kind::k_capture_info:
+      run_capture_info(s);
       break;
-    }
     default:
       if (s[1] == 0) failed(cuStreamSynchronize(stream));
       if (s[1] == 1) failed(cuStreamQuery(stream));
@@ -153,6 +189,63 @@ void Actor::run_capture(const Step& s) {
       }
       if (s[1] == 3) failed(cuStreamAddCallback(stream, callback, nullptr, 0));
   }
+}
+
+// stream mode, and of a capture into a graph that is there: graph after
+void Actor::begin_capture(const Step& s) {
+  const bool is_own = s[0] == kPtszStream;
+  const CUstream stream = stream_of(s[0]);
+  const CUstreamCaptureMode mode = kModes[s[1]];
+  capture_into_ = kNoGraph;
+  if (s.kind == Kind::k_capture_begin) {
+    failed((is_own ? cuStreamBeginCapture_v2_ptsz : cuStreamBeginCapture)(stream, mode));
+    return;
+  }
+  const GraphSlot& graph = world_.graphs[s[2]];
+  if (graph.handle == nullptr) return saw(-1);
+  const std::vector<CUgraphNode> after = nodes_of(graph, s[3]);
+  failed((is_own ? cuStreamBeginCaptureToGraph_ptsz : cuStreamBeginCaptureToGraph)(
+      stream, graph.handle, after.data(), nullptr, after.size(), mode));
+  capture_into_ = s[2];
+}
+
+void Actor::end_capture(const Step& s) {
+  CUgraph graph = nullptr;
+  failed((s[0] == kPtszStream ? cuStreamEndCapture_ptsz : cuStreamEndCapture)(stream_of(s[0]),
+                                                                              &graph));
+  if (graph == nullptr) return;
+  std::size_t nodes = 0, edges = 0;
+  failed(cuGraphGetNodes(graph, nullptr, &nodes));
+  failed(cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+  saw(static_cast<long long>(nodes));
+  saw(static_cast<long long>(edges));
+  if (capture_into_ != kNoGraph) {
+    saw(graph == world_.graphs[capture_into_].handle ? 1 : 0);
+  } else if (s[1] == kNoGraph) {
+    failed(cuGraphDestroy(graph));
+  } else {
+    GraphSlot& slot = world_.graphs[s[1]];
+    slot.handle = graph;
+    slot.nodes.clear();
+    slot.context = stack_.back();
+  }
+}
+
+void Actor::run_capture_info(const Step& s) {
+  const bool is_own = s[0] == kPtszStream;
+  const CUstream stream = stream_of(s[0]);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (s.number % 2 == 0) {
+    failed((is_own ? cuStreamIsCapturing_ptsz : cuStreamIsCapturing)(stream, &status));
+    return saw(status);
+  }
+  std::size_t count = 0;
+  const CUgraphNode* dependencies = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  failed(cuStreamGetCaptureInfo(is_own ? CU_STREAM_PER_THREAD : stream, &status, nullptr, nullptr,
+                                &dependencies, &edges, &count));
+  saw(status);
+  saw(static_cast<long long>(count));
 }
 
 void Actor::run_graph(const Step& s) {
@@ -180,10 +273,7 @@ void Actor::run_graph(const Step& s) {
 void Actor::run_graph_node(const Step& s) {
   GraphSlot& slot = world_.graphs[s[0]];
   const CUcontext context = world_.contexts[stack_.back()].handle;
-  std::vector<CUgraphNode> after;
-  for (std::size_t i = 0; i < slot.nodes.size(); ++i) {
-    if ((s[1] >> i & 1) != 0 && slot.nodes[i] != nullptr) after.push_back(slot.nodes[i]);
-  }
+  const std::vector<CUgraphNode> after = nodes_of(slot, s[1]);
   CUgraphNode node = nullptr;
   const auto count = after.size();
   int kernel = kEmpty, module = 0;
@@ -256,12 +346,12 @@ void Actor::run_exec(const Step& s) {
     return;
   }
   if (!slot.may_launch) return saw(-1);
-  const CUstream stream = s[1] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[1]);
+  const CUstream stream = stream_of(s[1]);
+  const bool is_own = s[1] == kPtszStream;
   if (s.kind == Kind::k_exec_upload) {
-    failed(cuGraphUpload(slot.handle, stream));
+    failed((is_own ? cuGraphUpload_ptsz : cuGraphUpload)(slot.handle, stream));
   } else {
-    failed(s[1] == kPtszStream ? cuGraphLaunch_ptsz(slot.handle, nullptr)
-                               : cuGraphLaunch(slot.handle, stream));
+    failed((is_own ? cuGraphLaunch_ptsz : cuGraphLaunch)(slot.handle, stream));
   }
 }
 
