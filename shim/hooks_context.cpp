@@ -175,6 +175,7 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
   runtime::ContextState* state = green_context(green);
   runtime::ContextState* primary =
       state != nullptr && device_of(*state, &device) ? primary_context(device) : nullptr;
+  if (state != nullptr) let_context_die(*state);
   if (primary != nullptr) let_context_die(*primary);
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
