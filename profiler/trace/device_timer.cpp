@@ -19,6 +19,7 @@
 #include "profiler/trace/kernel_names.h"
 #include "runtime/driver_scope.h"
 #include "runtime/mutex.h"
+#include "runtime/stream_map.h"
 
 namespace profiler {
 
@@ -219,9 +220,13 @@ CUresult record(CUevent event, CUstream stream, bool is_per_thread) noexcept {
                        : runtime::real.cuEventRecord(event, stream);
 }
 
-bool is_untimed(const runtime::ContextState* context) noexcept {
-  return context == nullptr || context->captures.load(std::memory_order_relaxed) != 0 ||
-         context->is_suspect.load(std::memory_order_relaxed);
+// `context`: the current one. An event of it cannot be recorded on a stream of another.
+bool is_untimed(const runtime::ContextState* context, const LaunchFacts& facts) noexcept {
+  if (context == nullptr || context->captures.load(std::memory_order_relaxed) != 0 ||
+      context->is_suspect.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  return runtime::find_stream(facts.stream, facts.is_per_thread).context != context;
 }
 
 void fill(Ring& ring, TimedSlot* slot, const LaunchFacts& facts) noexcept {
@@ -404,7 +409,7 @@ TimedSlot* begin_device_time(const LaunchFacts& facts) noexcept {
   const std::uint64_t begin_ns = monotonic_ns();
   const int saved_errno = errno;
   const runtime::ContextState* context = runtime::current_context();
-  Ring* ring = is_untimed(context) ? nullptr : ring_of(context);
+  Ring* ring = is_untimed(context, facts) ? nullptr : ring_of(context);
   TimedSlot* slot = ring != nullptr ? claim_slot(*ring) : nullptr;
   if (slot == nullptr) {
     add(ring != nullptr ? g_dropped : g_untimed, 1);

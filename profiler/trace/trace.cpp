@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drain and the file. g_mutex is held by whoever drains: the thread, and at last the one that
-// ends the process, which waits for it only so long.
+// The drain and the file, which are the thread's alone. The end of the process asks it for the rest
+// and waits for it only so long: exit() may have been called in a signal handler, whose thread
+// holds locks of the driver, of malloc or of the loader that the rest needs.
 #include "profiler/trace/trace.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,18 +30,20 @@ namespace profiler {
 namespace {
 
 constexpr long kPeriodNs = 50'000'000;
-// The end of the process waits this long for the thread to finish what it is at.
-constexpr time_t kPatienceS = 2;
+// How long the end of the process waits for what the rings hold, which takes milliseconds, and then
+// for names and lines, which may have to be read from large files.
+constexpr long kDrainPatienceNs = 500'000'000;
+constexpr long kNamePatienceNs = 60'000'000'000;
 constexpr std::size_t kPathBytes = 4096;
 
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-// Guarded by g_mutex, once the thread runs.
+// The thread's, once it runs.
 constinit TraceWriter g_writer;
 TraceHeader g_header;
-bool g_is_over = true;
 char g_path[kPathBytes];
 // Written by start_trace().
 int g_file = -1;
+sem_t g_end_wanted, g_is_drained, g_is_finished;
+constinit std::atomic<bool> g_has_thread{false};
 
 void take_span(void*, const HostSpan& span) noexcept {
   ++g_header.spans_kept;
@@ -69,7 +73,6 @@ void stop_sources() noexcept {
   if (g_header.sample_hz != 0) stop_sampler();
 }
 
-// With the mutex held.
 void drain() noexcept {
   if (g_header.sample_hz != 0) drain_samples(take_sample, nullptr);
   drain_spans(take_span, nullptr);
@@ -77,29 +80,61 @@ void drain() noexcept {
   update_header();
 }
 
-void flush() noexcept {
-  if (g_writer.flush(g_header)) return;
+// False: there is nothing more to do.
+bool flush() noexcept {
+  if (g_writer.flush(g_header)) return true;
   runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; the trace ends here", g_path,
                 strerror(errno));
   stop_sources();
-  g_is_over = true;
+  return false;
+}
+
+void say_what_was_written() noexcept {
+  runtime::warn(
+      "trace written to %s: %llu samples, %llu launches, %llu calls; cajeta-xpu profile "
+      "summary and ui.perfetto.dev read it",
+      g_path, static_cast<unsigned long long>(g_header.samples_kept),
+      static_cast<unsigned long long>(g_header.launches_kept),
+      static_cast<unsigned long long>(g_header.spans_kept));
+}
+
+void finish() noexcept {
+  stop_sources();
+  drain();
+  g_header.launches_untimed += outstanding_launches();
+  const bool is_written = flush();
+  sem_post(&g_is_drained);
+  if (!is_written) return;
+  g_header.is_complete = true;
+  g_writer.add_symbols();
+  if (flush()) say_what_was_written();
+}
+
+// False when it did not come in time.
+bool wait_for(sem_t* semaphore, long ns) noexcept {
+  timespec limit;
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += (limit.tv_nsec + ns) / 1'000'000'000;
+  limit.tv_nsec = (limit.tv_nsec + ns) % 1'000'000'000;
+  int result = 0;
+  while ((result = sem_timedwait(semaphore, &limit)) != 0 && errno == EINTR) {
+  }
+  return result == 0;
 }
 
 void* run(void*) noexcept {
   pthread_setname_np(pthread_self(), "cajeta-trace");
   const runtime::ReentryGuard guard;
-  for (;;) {
-    pthread_mutex_lock(&g_mutex);
-    const bool is_over = g_is_over;
-    if (!is_over) {
-      drain();
-      flush();
-    }
-    pthread_mutex_unlock(&g_mutex);
-    if (is_over) return nullptr;
-    const timespec period{0, kPeriodNs};
-    nanosleep(&period, nullptr);
-  }
+  bool is_writing = true;
+  do {
+    if (!is_writing) continue;
+    drain();
+    is_writing = flush();
+  } while (!wait_for(&g_end_wanted, kPeriodNs));
+  if (is_writing) finish();
+  sem_post(&g_is_drained);
+  sem_post(&g_is_finished);
+  return nullptr;
 }
 
 bool start_thread() noexcept {
@@ -163,24 +198,6 @@ bool start_file(const runtime::Options& options) noexcept {
   return false;
 }
 
-// The end of the process is not the time to wait for a thread that was stopped for good.
-bool lock_patiently() noexcept {
-  timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += kPatienceS;
-  return pthread_mutex_timedlock(&g_mutex, &limit) == 0;
-}
-
-void say_what_was_written() noexcept {
-  if (g_is_over) return;
-  runtime::warn(
-      "trace written to %s: %llu samples, %llu launches, %llu calls; cajeta-xpu profile "
-      "summary and ui.perfetto.dev read it",
-      g_path, static_cast<unsigned long long>(g_header.samples_kept),
-      static_cast<unsigned long long>(g_header.launches_kept),
-      static_cast<unsigned long long>(g_header.spans_kept));
-}
-
 }  // namespace
 
 void start_trace(const runtime::Options& options) noexcept {
@@ -193,14 +210,16 @@ void start_trace(const runtime::Options& options) noexcept {
                                                static_cast<std::uint32_t>(options.sample_ring))) {
     g_header.sample_hz = 0;
   }
-  g_is_over = false;
+  sem_init(&g_end_wanted, 0, 0);
+  sem_init(&g_is_drained, 0, 0);
+  sem_init(&g_is_finished, 0, 0);
   if (!start_file(options) || !start_thread()) {
     runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; there will be no trace", g_path,
                   strerror(errno));
-    g_is_over = true;
     stop_sources();
     start_device_times(0);
   } else {
+    g_has_thread.store(true, std::memory_order_relaxed);
     start_device_times(static_cast<std::uint32_t>(g_header.device_ring_launches));
     g_keeps_spans.store(true, std::memory_order_relaxed);
   }
@@ -208,20 +227,10 @@ void start_trace(const runtime::Options& options) noexcept {
 }
 
 void finish_trace() noexcept {
+  if (!g_has_thread.load(std::memory_order_relaxed)) return;
   const int saved_errno = errno;
-  const runtime::ReentryGuard guard;
-  if (!lock_patiently()) return;
-  if (!g_is_over) {
-    stop_sources();
-    drain();
-    g_header.launches_untimed += outstanding_launches();
-    g_header.is_complete = true;
-    g_writer.add_symbols();
-    flush();
-    say_what_was_written();
-    g_is_over = true;
-  }
-  pthread_mutex_unlock(&g_mutex);
+  sem_post(&g_end_wanted);
+  if (wait_for(&g_is_drained, kDrainPatienceNs)) wait_for(&g_is_finished, kNamePatienceNs);
   errno = saved_errno;
 }
 

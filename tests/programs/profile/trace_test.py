@@ -30,8 +30,8 @@ from compare import LONG_DEADLINE_US, Report, Runner, differences  # noqa: E402 
 
 SOURCE = "traced.cpp"
 SCENARIOS = """repeated interleaved_streams per_thread_stream capture_across_streams forbidden_in_another_thread
-    broken_capture own_graph green_streams two_contexts primary_context_again context_again destroyed_by_another_thread
-    module_reload stream_handles_again trap fork_with_launches_pending interrupted_by_signals""".split()
+    broken_capture own_graph green_streams green_contexts_in_turn two_contexts primary_context_again context_again
+    destroyed_by_another_thread exit_in_a_signal_handler module_reload trap fork_with_launches_pending interrupted_by_signals""".split()
 
 
 class Profiled:
@@ -241,17 +241,21 @@ def without_numbers(line):
 def scenarios(options):
     runner = Runner(options.softgpu, options.shim)
     with tempfile.TemporaryDirectory() as folder:
-        extra = {"CAJETA_PROFILER": "1", "CAJETA_PROFILER_OUT": folder + "/%p.pftrace", "CAJETA_XPU_DEFER": "all"}
         for name in SCENARIOS:
-            for order in ("early", "late"):
+            extra = {"CAJETA_PROFILER": "1", "CAJETA_PROFILER_OUT": f"{folder}/{name}.%p", "CAJETA_XPU_DEFER": "all"}
+            for order in ("early",) if name == "exit_in_a_signal_handler" else ("early", "late"):
                 bare = runner.run([options.program, name], False, order)
                 profiled = runner.run([options.program, name], True, order, extra)
                 for run in (bare, profiled):
                     run.log = [without_numbers(line) for line in run.log if " record e" not in line]
-                found = differences(bare, profiled, "unordered")
+                # How far the program comes before its signal is chance.
+                log = "none" if name == "exit_in_a_signal_handler" else "unordered"
+                found = differences(bare, profiled, log)
                 require(bare.status == 0 and not found, f"{name}, {order}: {found}")
         for path in pathlib.Path(folder).iterdir():
-            require(Trace.of_file(path).header["is_complete"] == 1, f"{path.name} is not complete")
+            # The thread that left may have held a lock of the driver, and then its trace ends early.
+            is_complete = Trace.of_file(path).header["is_complete"] == 1
+            require(is_complete or path.name.startswith("exit_in_a_signal_handler"), f"{path.name} is not complete")
 
 
 CASES = {case.__name__: case for case in (whole, deferral, killed, endings, small, file, scenarios)}
