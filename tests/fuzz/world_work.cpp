@@ -162,7 +162,6 @@ void Actor::run_spin(const Step& s) {
 }
 
 void Actor::run_capture(const Step& s) {
-  const CUstream stream = s[0] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[0]);
   switch (s.kind) {
     case Kind::k_thread_mode: {
       CUstreamCaptureMode mode = kModes[s[0]];
@@ -180,7 +179,8 @@ void Actor::run_capture(const Step& s) {
     case Kind::k_capture_info:
       run_capture_info(s);
       break;
-    default:
+    default: {
+      const CUstream stream = s[0] == kPtszStream ? CU_STREAM_PER_THREAD : stream_of(s[0]);
       if (s[1] == 0) failed(cuStreamSynchronize(stream));
       if (s[1] == 1) failed(cuStreamQuery(stream));
       if (s[1] == 2) {
@@ -188,6 +188,7 @@ void Actor::run_capture(const Step& s) {
         if (!failed(cuMemAlloc(&memory, 64))) failed(cuMemFree(memory));
       }
       if (s[1] == 3) failed(cuStreamAddCallback(stream, callback, nullptr, 0));
+    }
   }
 }
 
