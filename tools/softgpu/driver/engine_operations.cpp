@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -83,9 +84,9 @@ class FreeOperation final : public SimpleOperation {
   const CUdeviceptr address_;
 };
 
-// Counts writes of values. A wait that has seen one's value reads it behind that: what came before
-// the write has happened before what comes after the wait.
-std::atomic<std::uint64_t> value_writes{0};
+// Held around a write: who has seen the value and then takes it stands behind the write and all
+// that came before it.
+std::mutex value_writes;
 
 // A word that the device may be writing by any means, memsets and copies included: that it is
 // watched meanwhile is what waiting for a value is for, and no race of the program.
@@ -121,12 +122,12 @@ class ValueOperation final : public SimpleOperation {
   bool step_at(Word* place) {
     const auto wanted = static_cast<Word>(work_.value);
     if (!work_.is_wait) {
-      value_writes.fetch_add(1, std::memory_order_release);  // pairs with the load below
+      const std::lock_guard guard(value_writes);
       std::atomic_ref<Word>(*place).store(wanted, std::memory_order_release);
       return true;
     }
     const Word value = watch_word(place);
-    value_writes.load(std::memory_order_acquire);
+    { const std::lock_guard guard(value_writes); }
     switch (work_.flags & 3u) {
       case CU_STREAM_WAIT_VALUE_GEQ:
         return static_cast<std::make_signed_t<Word>>(static_cast<Word>(value - wanted)) >= 0;
