@@ -11,6 +11,9 @@ import tempfile
 from compare import LONG_DEADLINE_US, Report, differences, oracle_differences
 
 SKIPPED = 77  # as meson understands it
+BINDINGS = "13.0.3"  # of cuda-bindings, in the environment of every test that has it
+NUMBA = "0.30.4"  # of numba-cuda
+LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx")
 
 
 def has_package(python, name, version):
@@ -41,6 +44,37 @@ def python_with(folder, name, version, *pip_arguments):
                 print(f"skipped: {' '.join(command)} failed: {' '.join(why)}", file=sys.stderr)
                 return None
         return python
+
+
+def folders_of(toolkit):
+    """Where a toolkit, NVIDIA's or what tools/setup.sh makes of wheels, has its libraries."""
+    folders = (os.path.join(toolkit, folder) for folder in ("nvvm/lib64", "lib64", "lib"))
+    return [folder for folder in folders if os.path.isdir(folder)]
+
+
+def numba_python(folder, toolkit):
+    """The Python of the environment `folder` with Numba for CUDA, or None as python_with()."""
+    needs = ["numba==0.68.1", "llvmlite==0.50.0", "cuda-core==1.2.2", f"cuda-bindings=={BINDINGS}"]
+    if not any(os.path.exists(os.path.join(f, "libnvrtc.so.13")) for f in folders_of(toolkit)):
+        needs.append("nvidia-cuda-nvrtc==13.0.88")  # asked which devices it may compile for
+    return python_with(folder, "numba-cuda", NUMBA, "--only-binary", ":all:", *needs)
+
+
+def numba_environment(toolkit, folder):
+    """What makes Numba run on softgpu: libnvvm from the toolkit, and in `folder` a libnvJitLink
+    without functions, so that cuda.core links by the driver, which leaves PTX what it is."""
+    compiler = os.environ.get("CC", "cc").split()
+    empty = os.path.join(folder, "libnvJitLink.so.13")
+    subprocess.run(
+        [*compiler, "-shared", "-x", "c", "-", "-o", empty], input=b"typedef int none;", check=True
+    )
+    folders = [folder, *folders_of(toolkit)]
+    return {
+        "CUDA_HOME": toolkit,
+        "LD_LIBRARY_PATH": os.pathsep.join(folders),
+        "NUMBA_CACHE_DIR": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def tail_of(run):
@@ -84,7 +118,7 @@ class Trial:
             for run in (self.bare, self.shimmed):
                 run.log = [line.split(" args ")[0] for line in run.log]
         self.found = differences(self.bare, self.shimmed, "none" if log == "none" else "ordered")
-        made = self.bare.counters.get("cuLaunchKernel", 0)
+        made = sum(self.bare.counters.get(name, 0) for name in LAUNCHES)
         if self.launches.total != made:
             self.found.append(f"{made} launches bare, {self.launches.total} seen by the library")
         if self.launches.queued == 0:

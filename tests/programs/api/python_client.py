@@ -208,6 +208,123 @@ def run_bindings(ptx):
     ok(driver.cuStreamDestroy(theirs))
 
 
+def run_numba(ptx):
+    """Streams of Numba and of cuda.core, which it is made with; launches on one stream by both; a stream of ours lent to
+    them."""
+    import cuda.core
+    import numpy
+    from numba import cuda as numba
+
+    @numba.jit
+    def add(values, amount):
+        numba.atomic.add(values, numba.threadIdx.x, amount)
+
+    machine = Machine("cuda", ptx)
+    device = machine.device
+    theirs = numba.stream()
+    values = numba.to_device(numpy.zeros(32, dtype=numpy.int32), stream=theirs)
+    add[1, 32, theirs](values, numpy.int32(0))  # compiles it
+    stream = Stream.from_native_handle(device, theirs)
+    assert stream == Stream.from_native_handle(device, theirs.handle)
+    assert stream == Stream.from_native_handle(device, int(theirs)) and stream.native_handle == int(theirs)
+    assert not stream.is_default and stream.device == device
+    with raises(xpu.InvalidArgumentError):
+        Stream.from_native_handle(device, numba.default_stream())
+
+    machine.count_up(stream, 0)
+    stream.synchronize()
+    assert stream.query_idle()
+    before = stream.stream_stat(DeferStat.DIRECT)
+    launches = 0
+    for amount in range(1, 5):
+        with stream.deferred():
+            for _ in range(4):
+                machine.count_up(stream, amount)
+                add[1, 32, theirs](values, numpy.int32(10 * amount))
+                launches += 2
+                law(stream, before + launches)
+            # What was queued goes ahead of the first launch of theirs that may be queued: the driver might load code.
+            assert stream.pending_launches() == (7 if amount == 1 else 8)
+            if amount % 2 == 0:
+                theirs.synchronize()  # their call submits what ours has queued
+                assert stream.pending_launches() == 0
+        assert stream.pending_launches() == 0 and not stream.is_deferred
+    assert (values.copy_to_host(stream=theirs) == 400).all()
+    assert machine.value(stream) == 40
+    assert stream.stream_stat(DeferStat.REPLAYED) == 24, stream.stream_stat(DeferStat.REPLAYED)
+
+    for theirs, queued in ((numba.legacy_default_stream(), 1), (numba.per_thread_default_stream(), 0)):
+        stream = Stream.from_native_handle(device, theirs)
+        with stream.deferred():
+            add[1, 32, theirs](values, numpy.int32(0))
+            assert stream.pending_launches() == queued and stream.is_deferred == bool(queued)
+    check_lent(machine, add, values)
+    check_core(machine, ptx)
+
+
+def check_core(machine, ptx):
+    """A stream of cuda.core, and launches on it by both."""
+    import cuda.core
+    import numpy
+
+    core = cuda.core.Device(0)
+    core.set_current()
+    theirs = core.create_stream()
+    stream = Stream.from_native_handle(machine.device, theirs)
+    assert stream.native_handle == int(theirs.handle)
+    kernel = cuda.core.ObjectCode.from_ptx(pathlib.Path(ptx).read_bytes()).get_kernel("count_up")
+    config = cuda.core.LaunchConfig(grid=1, block=1)
+    start = machine.value(stream)
+    for round_ in range(4):
+        with stream.deferred():
+            for _ in range(3):
+                machine.count_up(stream)
+                cuda.core.launch(theirs, config, kernel, machine.counter.address, numpy.uint32(10))
+            assert stream.pending_launches() == (5 if round_ == 0 else 6)
+            law(stream, 6 * (round_ + 1))
+    assert machine.value(stream) - start == 12 * 11
+    assert stream.stream_stat(DeferStat.REPLAYED) == 18
+
+
+def check_lent(machine, add, values):
+    """A stream of ours, which other libraries take by its number or by the protocol."""
+    import cuda.core
+    import numpy
+    from numba import cuda as numba
+
+    ours = KernelStream.create(machine.device)
+    lent = numba.external_stream(ours.native_handle)
+    assert Stream.from_native_handle(machine.device, lent).native_handle == ours.native_handle
+    with ours.deferred():
+        for _ in range(3):
+            add[1, 32, lent](values, numpy.int32(1))
+        assert ours.pending_launches() == 3
+        core = cuda.core.Device(0)
+        core.set_current()
+        assert int(core.create_stream(ours).handle) == ours.native_handle
+        assert ours.pending_launches() == 3
+        assert (values.copy_to_host(stream=lent) == 403).all() and ours.pending_launches() == 0
+
+
+def run_cupy(ptx):
+    """Streams of ours in CuPy's objects and back. Its own streams and kernels need NVIDIA's runtime library, which runs on
+    NVIDIA's driver alone."""
+    import cupy
+
+    machine = Machine("cuda", ptx)
+    ours = KernelStream.create(machine.device)
+    for theirs in (cupy.cuda.ExternalStream(ours.native_handle), cupy.cuda.Stream.from_external(ours)):
+        assert theirs.ptr == ours.native_handle
+        stream = Stream.from_native_handle(machine.device, theirs)
+        assert stream == Stream.from_native_handle(machine.device, theirs.ptr)
+        with stream.deferred():
+            for _ in range(5):
+                machine.count_up(stream)
+            assert stream.pending_launches() == ours.pending_launches() == 5
+        stream.synchronize()
+    assert machine.value(ours) == 10
+
+
 if __name__ == "__main__":
     assert sys.argv[1] == "absent" or xpu.version() == 10000
     globals()["run_" + sys.argv[1]](sys.argv[2])

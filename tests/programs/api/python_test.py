@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package, built into a wheel by pip and used from there: preloaded, loaded late, and absent, on softgpu and
-on the cpu; with --bindings on streams of NVIDIA's cuda-bindings instead.
+on the cpu; with --client on the streams of another package instead: bindings (NVIDIA's cuda-bindings), numba, or cupy
+(90 MB to fetch, so by hand only).
 
-    python_test.py --softgpu DIR --shim FILE --package DIR --ptx FILE [--bindings --venv DIR]
+    python_test.py --softgpu DIR --shim FILE --package DIR --ptx FILE [--client NAME --venv DIR --toolkit DIR]
 
-Exit status 77 (skipped) when cuda-bindings is neither in the environment DIR nor to be had from PyPI.
+Exit status 77 (skipped) when that package is neither in the environment DIR nor to be had from PyPI.
 """
 
 import argparse
@@ -21,10 +22,10 @@ sys.dont_write_bytecode = True  # the source tree stays clean
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from client_runs import SKIPPED, python_with  # noqa: E402
+from client_runs import BINDINGS, SKIPPED, numba_environment, numba_python, python_with  # noqa: E402
 from compare import LONG_DEADLINE_US  # noqa: E402
 
-BINDINGS = "13.0.3"
+CUPY = "14.2.0"
 
 
 def build_wheel(options, folder):
@@ -41,15 +42,30 @@ def build_wheel(options, folder):
     return os.path.join(folder, "installed")
 
 
+def python_of(options):
+    """The Python that has the client, this one where there is none; None when it is not to be had."""
+    if options.client == "bindings":
+        return python_with(options.venv, "cuda-bindings", BINDINGS)
+    if options.client == "numba":
+        return numba_python(options.venv, options.toolkit)
+    if options.client == "cupy":
+        return python_with(options.venv, "cupy-cuda13x", CUPY, "--only-binary", ":all:")
+    return sys.executable
+
+
 def run(python, options, package, part, settings, preload):
     env = {name: value for name, value in os.environ.items() if not name.startswith("CAJETA_")}
     env.update(
-        LD_LIBRARY_PATH=options.softgpu,
+        LD_LIBRARY_PATH=options.softgpu,  # and not where the library was built: a part misses it
         PYTHONPATH=package,
         PYTHONDONTWRITEBYTECODE="1",
         CAJETA_XPU_DEFER_DEADLINE_US=str(LONG_DEADLINE_US),
         **settings,
     )
+    if options.client == "numba":
+        theirs = numba_environment(options.toolkit, os.path.dirname(package))
+        theirs["LD_LIBRARY_PATH"] = os.pathsep.join([options.softgpu, theirs["LD_LIBRARY_PATH"]])
+        env.update(theirs)
     if preload:
         env["LD_PRELOAD"] = os.path.join(package, "cajeta_xpu", "libcajeta_xpu.so")
     command = [python, str(HERE / "python_client.py"), part, options.ptx]
@@ -66,21 +82,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("softgpu", "shim", "package", "ptx"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
-    parser.add_argument("--bindings", action="store_true")
-    parser.add_argument("--venv")
+    parser.add_argument("--client", choices=["bindings", "numba", "cupy"])
+    for name in ("venv", "toolkit"):
+        parser.add_argument("--" + name, type=os.path.abspath)
     options = parser.parse_args()
-    python = sys.executable
-    if options.bindings:
-        python = python_with(options.venv, "cuda-bindings", BINDINGS)
-        if python is None:
-            return SKIPPED
+    python = python_of(options)
+    if python is None:
+        return SKIPPED
     status = 0
     with tempfile.TemporaryDirectory() as folder:
         package = build_wheel(options, folder)
         for order in ("late", "random:1"):
-            part = "bindings" if options.bindings else "cuda"
+            part = options.client or "cuda"
             status |= run(python, options, package, part, {"CAJETA_SOFTGPU_ORDER": order}, preload=True)
-        if not options.bindings:
+        if options.client is None:
             status |= run(python, options, package, "cpu", {}, preload=False)
             status |= run(python, options, package, "late", {}, preload=False)
             os.remove(os.path.join(package, "cajeta_xpu", "libcajeta_xpu.so"))
