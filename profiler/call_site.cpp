@@ -18,7 +18,6 @@ void enable_sites(const std::uint64_t* thresholds_ns) noexcept {
     runtime::warn("no memory for call sites: the report goes without them");
     return;
   }
-  start_python_frames();
   std::copy_n(thresholds_ns, kCallKinds, g_site_thresholds_ns);
 }
 

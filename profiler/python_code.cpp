@@ -118,4 +118,14 @@ bool is_wrapper_path(std::string_view path) noexcept {
   return inside != path.npos && path.substr(inside).starts_with("/ctypes/");
 }
 
+bool is_python_bridge(std::string_view path) noexcept {
+  constexpr std::string_view kNames[] = {"libffi.so", "_ctypes.", "_cffi_backend.", "libpython3",
+                                         "python3"};
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const std::string_view known : kNames) {
+    if (name.starts_with(known)) return true;
+  }
+  return is_wrapper_path(path);
+}
+
 }  // namespace profiler

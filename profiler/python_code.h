@@ -25,4 +25,7 @@ void write_utf8(const void* characters, std::size_t count, unsigned bytes_each, 
 // that a program's own folder may have any name.
 bool is_wrapper_path(std::string_view path) noexcept;
 
+// Whether native code of this file only carries a Python program's call to the driver.
+bool is_python_bridge(std::string_view path) noexcept;
+
 }  // namespace profiler

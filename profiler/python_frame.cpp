@@ -14,10 +14,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "profiler/module_list.h"
 #include "profiler/python_code.h"
-#include "profiler/site_table.h"
+#include "profiler/python_places.h"
 #include "runtime/real_dlsym.h"
 #include "runtime/reentry.h"
 
@@ -60,9 +61,9 @@ constexpr std::uint8_t kOwnedByCStack = 3;  // the interpreter's own frame betwe
 
 constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostCharacters = 400;
-constexpr std::size_t kTextBytes = kMostCharacters * 3 + 1;
+constexpr std::size_t kTextBytes = PythonText::kBytes;
+static_assert(kTextBytes == kMostCharacters * 3 + 1);
 constexpr std::size_t kMostTableBytes = 16u << 20;
-constexpr std::size_t kPoolBytes = 1u << 20;
 
 struct Interpreter {
   const Layout* layout;
@@ -89,11 +90,6 @@ constinit std::atomic<bool> g_is_proven{false};
 constexpr std::size_t kKnownCodes = 1024;
 constinit std::atomic<std::uint64_t> g_known[kKnownCodes];
 
-PythonPlace g_places[kMaxSites];
-char g_pool[kPoolBytes];
-constinit std::atomic<std::size_t> g_place_count{0};
-constinit std::atomic<std::size_t> g_pool_used{0};
-
 // Whether this is the process's first thread, which no end of an interpreter overtakes.
 [[gnu::tls_model("initial-exec")]] constinit thread_local signed char t_is_first_thread = -1;
 
@@ -102,20 +98,75 @@ bool is_first_thread() noexcept {
   return t_is_first_thread == 1;
 }
 
-bool copy_guarded(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
+// The bytes that were copied: whole pieces, up to the first that cannot be read.
+std::size_t read_guarded(void* to, std::size_t bytes, const iovec* pieces,
+                         std::size_t count) noexcept {
   const iovec local{to, bytes};
-  const iovec remote{reinterpret_cast<void*>(from), bytes};
   const int saved_errno = errno;
-  const ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+  const ssize_t copied = process_vm_readv(getpid(), &local, 1, pieces, count, 0);
   if (copied < 0 && errno != EFAULT) g_is_forbidden.store(true, std::memory_order_relaxed);
   errno = saved_errno;
-  return copied == static_cast<ssize_t>(bytes);
+  return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }
 
+bool copy_guarded(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
+  const iovec piece{reinterpret_cast<void*>(from), bytes};
+  return read_guarded(to, bytes, &piece, 1) == bytes;
+}
+
+// What the last guarded walk of a thread read, in its order. Most calls come the same way as the
+// one before, and all pieces at once cost the system little more than the first alone.
+struct Trail {
+  std::size_t count;
+  iovec pieces[16];
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Trail t_trail{};
+
+// Reads ahead along the trail; where the walk leaves it, piece by piece.
+class GuardedWalk {
+ public:
+  GuardedWalk() noexcept : trail_(t_trail) {
+    std::size_t bytes = 0, known = 0;
+    for (; known < trail_.count; ++known) bytes += trail_.pieces[known].iov_len;
+    if (known > 0) read_ = read_guarded(ahead_, bytes, trail_.pieces, known);
+  }
+  ~GuardedWalk() {
+    trail_.count = next_;
+    t_trail = trail_;
+  }
+  GuardedWalk(const GuardedWalk&) = delete;
+  GuardedWalk& operator=(const GuardedWalk&) = delete;
+
+  bool copy(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
+    void* const base = reinterpret_cast<void*>(from);
+    const bool has_room = next_ < std::size(trail_.pieces) && used_ + bytes <= sizeof ahead_;
+    if (!has_room) return copy_guarded(to, from, bytes);
+    iovec& piece = trail_.pieces[next_++];
+    used_ += bytes;
+    is_on_trail_ =
+        is_on_trail_ && used_ <= read_ && piece.iov_base == base && piece.iov_len == bytes;
+    if (is_on_trail_) {
+      std::memcpy(to, ahead_ + used_ - bytes, bytes);
+      return true;
+    }
+    piece = {base, bytes};
+    return copy_guarded(to, from, bytes);
+  }
+
+ private:
+  Trail trail_;
+  std::uint8_t ahead_[1024];
+  std::size_t read_ = 0;  // of it
+  std::size_t next_ = 0;  // piece
+  std::size_t used_ = 0;  // bytes of the pieces before it
+  bool is_on_trail_ = true;
+};
+
+// Copies from the interpreter's memory: as it lies there, guarded, or guarded along the trail.
 class Reader {
  public:
-  Reader(const Interpreter& interpreter, bool is_guarded) noexcept
-      : python_(interpreter), is_guarded_(is_guarded) {}
+  Reader(const Interpreter& interpreter, bool is_guarded, GuardedWalk* walk = nullptr) noexcept
+      : python_(interpreter), is_guarded_(is_guarded), walk_(walk) {}
 
   const Interpreter& python() const noexcept { return python_; }
 
@@ -126,14 +177,20 @@ class Reader {
 
   bool copy_unaligned(void* to, std::uintptr_t from, std::size_t bytes) const noexcept {
     if (from < 4096 || from > UINTPTR_MAX - bytes) return false;
-    if (is_guarded_) return copy_guarded(to, from, bytes);
+    if (is_guarded_) return copy_with_care(to, from, bytes);
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return true;
   }
 
  private:
+  [[gnu::noinline]] bool copy_with_care(void* to, std::uintptr_t from,
+                                        std::size_t bytes) const noexcept {
+    return walk_ != nullptr ? walk_->copy(to, from, bytes) : copy_guarded(to, from, bytes);
+  }
+
   const Interpreter& python_;
   bool is_guarded_;
+  GuardedWalk* walk_;
 };
 
 template <typename Value>
@@ -289,17 +346,6 @@ PythonCall nearest_call(const Reader& reader, std::uintptr_t address) noexcept {
   return innermost;
 }
 
-const char* keep_text(const char* text) noexcept {
-  const std::size_t bytes = std::strlen(text) + 1;
-  const std::size_t at = g_pool_used.fetch_add(bytes, std::memory_order_relaxed);
-  if (at > kPoolBytes - bytes) {
-    g_pool_used.fetch_sub(bytes, std::memory_order_relaxed);
-    return nullptr;
-  }
-  std::memcpy(g_pool + at, text, bytes);
-  return g_pool + at;
-}
-
 int read_line(const Reader& reader, const std::uint8_t* code, std::size_t instruction) noexcept {
   const std::uintptr_t table = pointer_at(code, kCodeLines);
   std::uint8_t head[kBytesData];
@@ -413,32 +459,34 @@ PythonCall find_python_call() noexcept {
   // With further interpreters the state of the thread need not be the one that runs.
   const void* interpreter = python->main_interpreter();
   if (interpreter == nullptr || interpreter != python->first_interpreter()) return {};
-  const bool is_guarded = !is_first_thread() || !g_is_proven.load(std::memory_order_relaxed);
-  const Reader reader(*python, is_guarded);
+  if (is_first_thread() && g_is_proven.load(std::memory_order_relaxed)) {
+    const Reader reader(*python, false);
+    return nearest_call(reader, innermost_frame(reader, interpreter));
+  }
+  GuardedWalk walk;
+  const Reader reader(*python, true, &walk);
   return nearest_call(reader, innermost_frame(reader, interpreter));
 }
 
-const PythonPlace* keep_python_place(const PythonCall& call) noexcept {
+bool read_python_text(const PythonCall& call, PythonText* text) noexcept {
   const Interpreter* python = g_interpreter.load(std::memory_order_acquire);
-  if (python == nullptr || call.code == 0) return nullptr;
+  if (python == nullptr || call.code == 0) return false;
   const Reader reader(*python, true);
   std::uint8_t code[kCodeBytes];
-  char text[kTextBytes];
-  if (!reader.copy(code, call.code, sizeof code)) return nullptr;
-  if (!read_text(reader, pointer_at(code, kCodeFile), Cut::kBegin, text)) return nullptr;
-  const char* file = keep_text(text);
-  if (!read_text(reader, pointer_at(code, kCodeFunction), Cut::kEnd, text)) return nullptr;
-  const char* function = keep_text(text);
-  const std::size_t number = g_place_count.fetch_add(1, std::memory_order_relaxed);
-  if (number >= kMaxSites || file == nullptr || function == nullptr) return nullptr;
-  g_places[number] = {file, function, read_line(reader, code, call.instruction)};
-  return &g_places[number];
+  if (!reader.copy(code, call.code, sizeof code)) return false;
+  if (!read_text(reader, pointer_at(code, kCodeFile), Cut::kBegin, text->file)) return false;
+  if (!read_text(reader, pointer_at(code, kCodeFunction), Cut::kEnd, text->function)) return false;
+  text->line = read_line(reader, code, call.instruction);
+  return true;
 }
 
 PythonStatus python_status() noexcept {
   const PythonStatus* found = g_status.load(std::memory_order_acquire);
   if (found == nullptr) return {"", nullptr};
   PythonStatus status = *found;
+  if (python_places_are_full()) {
+    status.why_unread = "too many different ones: later ones are left out";
+  }
   if (g_is_forbidden.load(std::memory_order_relaxed)) {
     status.why_unread = "process_vm_readv is not allowed here";
   }

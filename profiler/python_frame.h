@@ -26,6 +26,15 @@ struct PythonPlace {
   const char* file;
   const char* function;  // qualified
   int line;              // 0: the code does not say
+  std::uint32_t number;  // its own, from 1
+};
+
+// A place that was just read; long names lose their far ends.
+struct PythonText {
+  static constexpr std::size_t kBytes = 400 * 3 + 1;  // of 400 characters
+  char file[kBytes];
+  char function[kBytes];
+  int line;
 };
 
 struct PythonStatus {
@@ -33,16 +42,16 @@ struct PythonStatus {
   const char* why_unread;  // null: its frames are read
 };
 
-// Looks for an interpreter in the process. Once, before sites are kept.
+// Looks for an interpreter in the process. Once, before calls are looked at.
 void start_python_frames() noexcept;
-// Where call sites are first seen: an interpreter may have been loaded since.
+// Where stacks are first seen: an interpreter may have been loaded since.
 void look_for_late_python() noexcept;
 
 PythonCall find_python_call() noexcept;
 
-// Copies what the report says of the call, as code objects come and go; it must be the one that
-// this thread is in. Null: not to be read, or no room. Stays for good.
-const PythonPlace* keep_python_place(const PythonCall& call) noexcept;
+// What the report says of the call, which must be the one that this thread is in. False: not to be
+// read. python_places.h keeps it.
+bool read_python_text(const PythonCall& call, PythonText* text) noexcept;
 
 PythonStatus python_status() noexcept;
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "profiler/call_site.h"
+#include "profiler/function_name.h"
 #include "profiler/module_list.h"
 #include "profiler/perf_map.h"
 #include "profiler/python_code.h"
@@ -37,19 +38,6 @@ bool is_static_runtime(std::string_view function) noexcept {
   return is_public || function.starts_with("__cudart") || function.starts_with("libcudart_static");
 }
 
-// "(anonymous namespace)::solve(int) const" -> "(anonymous namespace)::solve"
-std::size_t length_without_parameters(const char* function) noexcept {
-  const std::string_view name = function;
-  std::size_t at = name.rfind(')');
-  if (at == name.npos) return name.size();
-  for (int depth = 0;; --at) {
-    if (name[at] == ')') ++depth;
-    if (name[at] == '(' && --depth == 0) break;
-    if (at == 0) return name.size();
-  }
-  return at > 0 ? at : name.size();
-}
-
 // Says little where there is a file, and takes the room of the rest.
 void drop_anonymous_namespaces(char* text) noexcept {
   constexpr std::string_view kNoise = "(anonymous namespace)::";
@@ -70,7 +58,7 @@ void take_innermost(void* context, const SourceFrame& frame) noexcept {
   if (place->is_named) return;
   place->is_named = true;
   const char* function = frame.function != nullptr ? frame.function : "?";
-  const int length = static_cast<int>(length_without_parameters(function));
+  const int length = static_cast<int>(without_parameters(function).size());
   if (frame.file != nullptr) {
     snprintf(place->text, sizeof place->text, "%.80s:%d %.*s", base_name(frame.file), frame.line,
              length, function);
@@ -125,16 +113,6 @@ Nearest find_native(const Site& site, bool reads_symbols, Place* place) noexcept
   return {site.depth, through};
 }
 
-// Native code that only carries a Python program's call to the driver.
-bool is_bridge(const Module& module) noexcept {
-  constexpr std::string_view kNames[] = {"libffi.so", "_ctypes.", "_cffi_backend.", "libpython3",
-                                         "python3"};
-  const std::string_view name = base_name(module.path);
-  return is_wrapper_path(module.path) ||
-         std::any_of(std::begin(kNames), std::end(kNames),
-                     [name](std::string_view known) { return name.starts_with(known); });
-}
-
 // "train.py:12 step", and the native frame behind it when that is the program's own too.
 void put_python_first(const PythonPlace& python, bool is_bridged, Place* place) noexcept {
   char text[kPlaceBytes];
@@ -151,7 +129,8 @@ Nearest find_nearest(const Site& site, bool reads_symbols, Place* place) noexcep
   if (site.python == nullptr) return nearest;
   const Module* module =
       nearest.frame < site.depth ? module_at(site.modules[nearest.frame]) : nullptr;
-  const bool is_bridged = nearest.frame == site.depth || (module != nullptr && is_bridge(*module));
+  const bool is_bridged =
+      nearest.frame == site.depth || (module != nullptr && is_python_bridge(module->path));
   if (module != nullptr && nearest.through == nullptr && is_wrapper_path(module->path)) {
     nearest.through = base_name(module->path);
   }

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "profiler/module_list.h"
+#include "profiler/python_places.h"
 
 namespace profiler {
 namespace {
@@ -53,7 +54,7 @@ void fill(Site* site, std::uint64_t hash, runtime::EntryId entry, const Stack& s
   const int saved_errno = errno;
   find_modules(stack.addresses, site->modules, stack.depth);
   site->python_call = stack.python;
-  site->python = keep_python_place(stack.python);
+  site->python = python_place_of(stack.python);
   look_for_late_python();  // in time for the next call
   errno = saved_errno;
 }

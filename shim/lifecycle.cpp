@@ -15,6 +15,7 @@
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
 #include "profiler/exit_report.h"
+#include "profiler/python_frame.h"
 #include "profiler/report_triggers.h"
 #include "profiler/stack_walk.h"
 #include "profiler/timed_sink.h"
@@ -106,6 +107,9 @@ bool start() noexcept {
   runtime::start(deferral);  // false: launches are forwarded, the profile still works
   if (settings.keeps_sites || settings.profiler) {
     profiler::start_stack_walk(!settings.walks_frame_pointers);
+  }
+  if (settings.keeps_sites || (settings.profiler && settings.times_launches)) {
+    profiler::start_python_frames();
   }
   if (settings.keeps_sites) profiler::enable_sites(settings.site_thresholds_ns);
   if (settings.driver_profile) {

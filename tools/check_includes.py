@@ -20,9 +20,10 @@ LAYERS = {
     # For programs, which know nothing of the library's inside.
     "runtime/include": (["runtime/include"], []),
     "tools/softgpu": (["tools/softgpu"], ["runtime/driver_entries.def"]),
-    # What the format of a report is made of, and the table of settings.
-    "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/json_report.h", "profiler/json_writer.h",
-                                  "profiler/module_list.h", "profiler/text_buffer.h", "runtime/options.h"]),
+    # What the format of a report is made of, what is known of names, and the table of settings.
+    "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/function_name.h", "profiler/json_report.h",
+                                  "profiler/json_writer.h", "profiler/module_list.h", "profiler/python_code.h",
+                                  "profiler/text_buffer.h", "runtime/options.h"]),
     "tests": (None, []),
 }
 # The libraries load into foreign processes: nothing but libc, std, CUDA headers and libunwind's declarations.

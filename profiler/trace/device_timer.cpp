@@ -15,6 +15,7 @@
 #include <new>
 
 #include "profiler/clock.h"
+#include "profiler/python_places.h"
 #include "profiler/stack_walk.h"
 #include "profiler/trace/kernel_names.h"
 #include "runtime/driver_scope.h"
@@ -38,6 +39,7 @@ struct TimedSlot {
   const char* kernel;
   std::uint64_t begin_ns, host_start_ns, host_end_ns;
   std::uint64_t device_start_ns, device_end_ns;
+  const PythonPlace* python;
   std::uintptr_t addresses[kTraceDepth];
 };
 
@@ -355,7 +357,7 @@ TimedLaunch launch_of(const Ring& ring, const TimedSlot& slot) noexcept {
   const StreamRow& stream = ring.streams[slot.stream];
   launch.stream = {stream.number, ring.number, reinterpret_cast<std::uintptr_t>(stream.handle),
                    stream.tid != 0};
-  launch.stack = {slot.addresses, slot.depth};
+  launch.stack = {slot.addresses, slot.depth, slot.python};
   launch.number = slot.number;
   return launch;
 }
@@ -444,6 +446,7 @@ void end_device_time(TimedSlot* slot, const LaunchFacts& facts, CUresult result)
   if (recorded == CUDA_SUCCESS) {
     slot->depth = static_cast<std::uint32_t>(
         walk_stack(__builtin_frame_address(0), slot->addresses, kTraceDepth));
+    slot->python = python_place_of(find_python_call());
     const std::uint64_t own = monotonic_ns() - slot->begin_ns;
     add(g_own_ns, own - std::min(own, slot->host_end_ns - slot->host_start_ns));
     g_outstanding.fetch_add(1, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/python_frame.h"
 #include "runtime/entry.h"
 
 namespace profiler {
@@ -26,6 +27,7 @@ struct HostSpan {
 struct TraceStack {
   const std::uintptr_t* addresses;
   std::size_t depth;
+  const PythonPlace* python = nullptr;  // the Python code above them; null: none, or not read
 };
 
 struct HostSample {
@@ -68,6 +70,7 @@ struct TraceHeader {
   std::uint64_t spans_kept, spans_dropped;
   std::uint64_t bytes_dropped;  // that the bound of the file left no room for
   std::uint64_t own_cost_ns;    // host time spent on program threads: handlers, events, stacks
+  PythonStatus python;          // whether launches have the Python line
   bool is_complete;             // false: the process was killed
 };
 

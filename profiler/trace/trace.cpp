@@ -17,6 +17,7 @@
 #include <cerrno>
 
 #include "profiler/process_facts.h"
+#include "profiler/python_frame.h"
 #include "profiler/report_path.h"
 #include "profiler/trace/device_timer.h"
 #include "profiler/trace/sampler.h"
@@ -65,6 +66,7 @@ void update_header() noexcept {
   g_header.launches_dropped = device.dropped;
   g_header.launches_untimed = device.untimed;
   g_header.spans_dropped = dropped_spans();
+  if (times_launches()) g_header.python = python_status();
   g_header.own_cost_ns = samples.handler_ns + device.own_ns;
 }
 
@@ -76,7 +78,10 @@ void stop_sources() noexcept {
 void drain() noexcept {
   if (g_header.sample_hz != 0) drain_samples(take_sample, nullptr);
   drain_spans(take_span, nullptr);
-  if (times_launches()) drain_device_times(take_launch, nullptr);
+  if (times_launches()) {
+    drain_device_times(take_launch, nullptr);
+    look_for_late_python();  // in what the stacks came by
+  }
   update_header();
 }
 

@@ -25,18 +25,23 @@ std::uint64_t loader_changes() noexcept {
 }
 
 std::uint64_t module_iid(std::uint16_t module) noexcept {
+  if (module == kPythonModule) return kMaxModules + 2;
   return std::min<std::uint64_t>(module, kMaxModules) + 1;
 }
 
 }  // namespace
 
 const char* trace_path(std::uint16_t module) noexcept {
+  if (module == kPythonModule) return "[python]";
   const Module* found = module_at(module);
   if (found == nullptr) return "[anonymous]";
   return found->path[0] != '\0' ? found->path : "[unknown]";
 }
 
 std::uintptr_t file_address(const TraceFrame& frame) noexcept {
+  if (frame.module == kPythonModule) {
+    return reinterpret_cast<const PythonPlace*>(frame.address)->number;
+  }
   const Module* module = module_at(frame.module);
   return module != nullptr ? frame.address - module->base : frame.address;
 }
@@ -84,18 +89,21 @@ std::uint64_t TraceStacks::find(const TraceStack& stack, bool is_first_exact) no
     returns[depth] = stack.addresses[i] + (is_first_exact && i == 0 ? 1 : 0);
     key = hash_next(key, returns[depth++]);
   }
-  if (depth == 0) return 0;
+  if (depth == 0 && stack.python == nullptr) return 0;
+  key = hash_next(key, reinterpret_cast<std::uintptr_t>(stack.python));
   Recent& recent = recent_[key % kRecent];
-  if (recent.iid == 0 || recent.key != key) recent = {key, write(returns, depth)};
+  if (recent.iid == 0 || recent.key != key) recent = {key, write(returns, depth, stack.python)};
   return recent.iid;
 }
 
-std::uint64_t TraceStacks::write(const std::uintptr_t* returns, std::size_t depth) noexcept {
+std::uint64_t TraceStacks::write(const std::uintptr_t* returns, std::size_t depth,
+                                 const PythonPlace* python) noexcept {
   std::uint16_t modules[kTraceDepth];
   find_modules(returns, modules, depth);
   for (std::size_t i = 0; i < depth; ++i) {
     if (!write_module(modules[i])) return 0;
   }
+  if (python != nullptr && !write_module(kPythonModule)) return 0;
   out_->clear();
   std::uint64_t key = depth;
   std::uint64_t iid;
@@ -107,6 +115,11 @@ std::uint64_t TraceStacks::write(const std::uintptr_t* returns, std::size_t dept
       frames[i] = write_frame({returns[i] - 1, modules[i]});
       key = hash_next(key, frames[i]);
     }
+    std::uint64_t innermost = 0;
+    if (python != nullptr) {
+      innermost = write_frame({reinterpret_cast<std::uintptr_t>(python), kPythonModule});
+      key = hash_next(key, innermost);
+    }
     iid = stack_ids_.find(key);
     if (iid != 0) return iid;  // then its frames are known, too
     iid = stack_ids_.is_full() ? kFullStack : stack_ids_.add(key);
@@ -114,6 +127,7 @@ std::uint64_t TraceStacks::write(const std::uintptr_t* returns, std::size_t dept
       const ProtobufMessage stack(out_, interned::kCallstack);
       out_->add(interned::kIid, iid);
       for (std::size_t i = depth; i > 0; --i) out_->add(perfetto::callstack::kFrame, frames[i - 1]);
+      if (innermost != 0) out_->add(perfetto::callstack::kFrame, innermost);
     }
   }
   if (iid == kFullStack && frame_ids_.count() == frame_count_) return iid;

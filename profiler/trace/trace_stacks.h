@@ -17,15 +17,18 @@ namespace profiler {
 inline constexpr std::size_t kMaxTraceFrames = 65536;
 inline constexpr std::size_t kMaxTraceStacks = 65536;
 
+// Python code is a module of its own.
+inline constexpr std::uint16_t kPythonModule = kNoModule - 1;
+
 struct TraceFrame {
-  std::uintptr_t address;  // in the process, inside the instruction
+  std::uintptr_t address;  // in the process, inside the instruction; of Python code its PythonPlace
   std::uint16_t module;    // kNoModule: code made at run time
 };
 
 // As the trace writes the path of a module.
 const char* trace_path(std::uint16_t module) noexcept;
 
-// In its file; that of code in no module is the address itself.
+// In its file; that of code in no module is the address itself, that of Python code its number.
 std::uintptr_t file_address(const TraceFrame& frame) noexcept;
 
 class TraceStacks {
@@ -52,7 +55,8 @@ class TraceStacks {
   static constexpr std::uint64_t kFullStack = kMaxTraceStacks + 1;
 
   bool write_opening() noexcept;
-  std::uint64_t write(const std::uintptr_t* returns, std::size_t depth) noexcept;
+  std::uint64_t write(const std::uintptr_t* returns, std::size_t depth,
+                      const PythonPlace* python) noexcept;
   std::uint64_t write_frame(const TraceFrame& frame) noexcept;
   bool write_module(std::uint16_t module) noexcept;
 
@@ -63,8 +67,8 @@ class TraceStacks {
   MappedArray<TraceFrame, kMaxTraceFrames> frames_;
   MappedArray<Recent, kRecent> recent_;
   std::size_t frame_count_ = 0;
-  // By number; the last is that of code in no module.
-  bool is_module_written_[kMaxModules + 1] = {};
+  // By number; the last two are those of Python code and of code in no module.
+  bool is_module_written_[kMaxModules + 2] = {};
 };
 
 }  // namespace profiler

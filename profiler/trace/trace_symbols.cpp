@@ -163,7 +163,12 @@ void TraceSymbols::name_new(const TraceStacks& stacks) noexcept {
   sort(stacks, named_, end);
   while (named_ < end) {
     const std::size_t next = end_of_module(stacks, named_, std::min(end, named_ + kMostAtOnce));
-    if (stacks.frame(order_[named_]).module != kNoModule) name_by_table(stacks, named_, next);
+    const std::uint16_t module = stacks.frame(order_[named_]).module;
+    if (module == kPythonModule) {
+      name_python(stacks, named_, next);
+    } else if (module != kNoModule) {
+      name_by_table(stacks, named_, next);
+    }
     named_ = next;
   }
 }
@@ -172,10 +177,13 @@ void TraceSymbols::name_all(const TraceStacks& stacks) noexcept {
   named_ = stacks.frame_count();
   sort(stacks, 0, named_);
   for (std::size_t first = 0; first < named_;) {
-    const bool is_in_module = stacks.frame(order_[first]).module != kNoModule;
+    const std::uint16_t module = stacks.frame(order_[first]).module;
+    const bool is_in_module = module != kNoModule;
     const std::size_t most = is_in_module ? named_ : std::min(named_, first + kMostAtOnce);
     const std::size_t next = end_of_module(stacks, first, most);
-    if (is_in_module) {
+    if (module == kPythonModule) {
+      name_python(stacks, first, next);
+    } else if (is_in_module) {
       name_by_debug_information(stacks, first, next);
     } else {
       name_by_map(stacks, first, next);
@@ -193,6 +201,17 @@ void TraceSymbols::name_by_table(const TraceStacks& stacks, std::size_t first,
   }
   find_in_symbol_table(module_at(module)->path, names_.data(), end - first);
   write_found(module, end - first);
+}
+
+void TraceSymbols::name_python(const TraceStacks& stacks, std::size_t first,
+                               std::size_t end) noexcept {
+  ModulePackets packets(file_, out_, kPythonModule);
+  for (std::size_t i = first; i < end; ++i) {
+    const TraceFrame& frame = stacks.frame(order_[i]);
+    const auto* place = reinterpret_cast<const PythonPlace*>(frame.address);
+    Lines lines{&packets, out_, file_address(frame), {}};
+    take_line(&lines, {place->function, place->file, place->line, false});
+  }
 }
 
 void TraceSymbols::name_by_map(const TraceStacks& stacks, std::size_t first,

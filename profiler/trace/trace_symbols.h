@@ -27,6 +27,7 @@ class TraceSymbols {
   std::size_t end_of_module(const TraceStacks& stacks, std::size_t first,
                             std::size_t end) const noexcept;
   void name_by_table(const TraceStacks& stacks, std::size_t first, std::size_t end) noexcept;
+  void name_python(const TraceStacks& stacks, std::size_t first, std::size_t end) noexcept;
   void name_by_map(const TraceStacks& stacks, std::size_t first, std::size_t end) noexcept;
   void name_by_debug_information(const TraceStacks& stacks, std::size_t first,
                                  std::size_t end) noexcept;

@@ -26,6 +26,7 @@ namespace sample = perfetto::sample;
 constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kMostKernelName = 512;
 constexpr std::size_t kMostMangledName = 4096;
+constexpr std::size_t kPaddedBytes = 80;  // of texts of the header that change
 // A sample that stands for more periods than this had its clock wrong.
 constexpr std::uint32_t kMostPeriods = 100'000;
 
@@ -69,6 +70,13 @@ void add_header_text(ProtobufWriter* out, const char* name, const char* value) n
   const ProtobufMessage entry(out, event::kAnnotation);
   out->add_text(annotation::kNameText, name);
   out->add_text(annotation::kText, value);
+}
+
+// Filled up with blanks to one length, so that the record can be written over.
+void add_padded_text(ProtobufWriter* out, const char* name, const char* value) noexcept {
+  char text[kPaddedBytes + 1];
+  snprintf(text, sizeof text, "%-*s", static_cast<int>(kPaddedBytes), value);
+  add_header_text(out, name, text);
 }
 
 // Of a slice on a host thread. Calls come out of order here, and Perfetto takes what has one time
@@ -118,7 +126,7 @@ bool TraceWriter::write_opening(const TraceHeader& header) noexcept {
          tracks_.write_process(header.sample_hz) && write_names();
 }
 
-// Every number takes its place whatever its value, so that the record can be written over.
+// Every value takes the same place, so that the record can be written over.
 void TraceWriter::encode_header(const TraceHeader& header, ProtobufWriter* out) const noexcept {
   const struct {
     const char* name;
@@ -149,6 +157,9 @@ void TraceWriter::encode_header(const TraceHeader& header, ProtobufWriter* out) 
   out->add_text(event::kNameText, "cajeta-xpu profiler");
   add_header_text(out, "version", CAJETA_XPU_VERSION);
   add_header_text(out, "command", command_);
+  const char* unread = header.python.why_unread;
+  add_padded_text(out, "python", header.python.version);
+  add_padded_text(out, "python_unread", unread != nullptr ? unread : "");
   for (const auto& number : numbers) {
     const ProtobufMessage entry(out, event::kAnnotation);
     out->add_text(annotation::kNameText, number.name);

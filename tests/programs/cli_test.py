@@ -3,8 +3,8 @@
 """Runs cajeta-xpu as its users do, on programs under softgpu: every command, its exit codes, its formats, and
 what it says of files and arguments that are no good.
 
-    cli_test.py --tool FILE --softgpu DIR --shim FILE --schema FILE --planted FILE --traced FILE --plain FILE
-                --decode FILE --static FILE
+    cli_test.py --tool FILE --softgpu DIR --shim FILE --schema FILE --summary-schema FILE --planted FILE
+                --traced FILE --plain FILE --decode FILE --static FILE
 """
 import argparse
 import base64
@@ -24,6 +24,8 @@ import tempfile
 import jsonschema
 
 WIDTH = 100
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON_LAUNCHES = HERE / "profile/python_launches.py"
 
 
 class Failed(Exception):
@@ -76,6 +78,11 @@ class Tool:
         report = self.load(name)
         validate(report, self.options.schema)
         return report
+
+    def summary(self, name):
+        summary = json.loads(self("profile", "summary", name, "-f", "json")[0])
+        validate(summary, self.options.summary_schema)
+        return summary
 
 
 def validate(report, schema):
@@ -293,7 +300,7 @@ def case_export(tool):
 def case_trace(tool):
     """The known program of trace tests: its kernels, the functions that launch them, and what takes its CPU time."""
     tool("run", "-q", "--profiler=a.pftrace", "--", tool.options.traced)
-    summary = json.loads(tool("profile", "summary", "a.pftrace", "-f", "json")[0])
+    summary = tool.summary("a.pftrace")
     header, kernels = summary["header"], {kernel["kernel"]: kernel for kernel in summary["kernels"]}
     require(header["is_complete"] and summary["remarks"] == [] and header["launches_untimed"] == 3, f"header: {header}")
     for name, launches, place in (("long_work(unsigned int*, int)", 120, "launch_long"),
@@ -311,12 +318,20 @@ def case_trace(tool):
     whole = (tool.folder / "a.pftrace").read_bytes()
     (tool.folder / "cut.pftrace").write_bytes(whole[:len(whole) // 2])
     require("the last packet is cut" in tool("profile", "summary", "cut.pftrace")[0], "a cut file")
+    require(any("the last packet is cut" in remark for remark in tool.summary("cut.pftrace")["remarks"]), "cut, as JSON")
     require("the last packet is cut" in tool("export", "-f", "csv", "cut.pftrace")[1], "a cut file, exported")
     for command in (["report"], ["compare", "a.pftrace"], ["check", "--max-failed", "1"]):
         out, err = tool(*command, "a.pftrace", status=2)
         require(out == "" and "see cajeta-xpu profile summary" in err, f"{command} of a trace: {err}")
     tool.refuses("profile", "summary", tool.options.schema, names=["no trace"])
     tool.refuses("profile", "total", "a.pftrace", names=["summary"])
+    # Without samples, without launches, of a program in Python.
+    tool("run", "-q", "--profiler=host.pftrace", "--set", "PROFILER_GPU=0", "--", tool.options.traced, "quick")
+    require(tool.summary("host.pftrace")["kernels"] == [], "kernels without device timing")
+    tool("run", "-q", "--profiler=p.pftrace", "--set", "PROFILER_HZ=0", "--", sys.executable, PYTHON_LAUNCHES)
+    summary = tool.summary("p.pftrace")
+    require(summary["header"]["python"]["is_read"] and summary["functions"] == [], f"{summary['header']}")
+    require(summary["kernels"][-1]["place"].startswith(PYTHON_LAUNCHES.name + ":"), f"places: {summary['kernels']}")
 
 
 def show_trace(tool, summary):
@@ -369,21 +384,68 @@ def case_shells(tool):
     out, _ = tool("env", "--preload", "--library", tool.options.shim)
     require(out == f"LD_PRELOAD={tool.options.shim}\n", f"env --preload: {out}")
     require(tool("version")[0].startswith("cajeta-xpu "), "no version")
-    script = tool.folder / "bash"
-    script.write_text(tool("completions", "bash")[0], encoding="utf-8")
-    ask = f""". {script}
-        ask() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cajeta_xpu; echo "${{COMPREPLY[@]}}"; }}
-        ask cajeta-xpu comp; ask cajeta-xpu report --format ''; ask cajeta-xpu check --no; ask cajeta-xpu completions z"""
-    answers = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout.splitlines()
-    require(answers == ["compare completions", "text json csv markdown html", "--no-new-sites", "zsh"], f"{answers}")
-    for shell in ("zsh", "fish"):
-        script.write_text(tool("completions", shell)[0], encoding="utf-8")
-        if shutil.which(shell):
-            subprocess.run([shell, "-n", script], check=True)
     full = pathlib.Path("/dev/full")
     with full.open("w", encoding="utf-8") as device:
         run = subprocess.run(tool.command(["env"]), stdout=device, stderr=subprocess.PIPE, text=True, check=False)
     require(run.returncode == 2 and "cannot write" in run.stderr, f"a full device: {run}")
+
+
+# What is offered at the end of a line.
+OFFERS = {
+    "cajeta-xpu comp": {"compare", "completions"},
+    "cajeta-xpu report --format ": {"text", "json", "csv", "markdown", "html"},
+    "cajeta-xpu check --no": {"--no-new-sites"},
+    "cajeta-xpu completions z": {"zsh"},
+    "cajeta-xpu merge -o one.p": {"one.pftrace"},
+    "cajeta-xpu profile sum": {"summary"},
+    "cajeta-xpu profile summary o": {"one.pftrace"},
+    "cajeta-xpu run -d ": {"all", "0"},
+    "cajeta-xpu run -d all -- cajeta-xp": {"cajeta-xpu"},
+    "cajeta-xpu run -- cat o": {"one.pftrace"},
+}
+
+
+def bash_offers(tool, line):
+    words = line.split(" ")
+    script = f""". ./bash
+        COMP_WORDS=({" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words) - 1}; _cajeta_xpu
+        echo "${{COMPREPLY[@]}}"""
+    return ["bash", "-c", script + '"'], tool.environment
+
+
+def zsh_offers(tool, line):
+    functions = tool.folder / "functions"
+    functions.mkdir(exist_ok=True)
+    shutil.copy(tool.folder / "zsh", functions / "_cajeta-xpu")
+    return ["zsh", "-f", HERE / "offers.zsh", functions, line], tool.environment
+
+
+def fish_offers(tool, line):
+    script = f"source fish; complete -C '{line}' | string replace -r '\\t.*' ''; or true"
+    return ["fish", "-N", "-c", script], {**tool.environment, "HOME": str(tool.folder)}
+
+
+def case_completions(tool):
+    """What the shells themselves offer; those that are not installed are skipped."""
+    (tool.folder / "one.pftrace").touch()
+    commands = tool.folder / "bin"
+    commands.mkdir()
+    (commands / "cajeta-xpu").symlink_to(tool.options.tool)
+    tool.environment["PATH"] = f"{commands}:{tool.environment['PATH']}"
+    for shell, ask in (("bash", bash_offers), ("zsh", zsh_offers), ("fish", fish_offers)):
+        (tool.folder / shell).write_text(tool("completions", shell)[0], encoding="utf-8")
+        if not shutil.which(shell):
+            print(f"completions: {shell} is skipped: it is not installed")
+            continue
+        for line, offers in OFFERS.items():
+            command, environment = ask(tool, line)
+            try:
+                run = subprocess.run(command, cwd=tool.folder, env=environment, capture_output=True, text=True,
+                                     timeout=30, check=False)
+            except subprocess.TimeoutExpired as late:
+                raise Failed(f"{shell}: {line!r}: no answer") from late
+            require(run.returncode == 0 and not run.stderr and set(run.stdout.split()) == offers,
+                    f"{shell}: {line!r}: {run.stdout}{run.stderr}, not {offers}")
 
 
 CASES = {name[5:]: function for name, function in list(globals().items()) if name.startswith("case_")}
@@ -391,11 +453,11 @@ CASES = {name[5:]: function for name, function in list(globals().items()) if nam
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("tool", "softgpu", "shim", "schema", "planted", "traced", "decode", "static"):
+    for name in ("tool", "softgpu", "shim", "schema", "summary-schema", "planted", "traced", "decode", "static"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--plain", nargs="+", required=True, help="a program and its arguments")
     options = parser.parse_args()
-    for name in ("tool", "softgpu", "shim", "schema", "planted", "traced", "decode", "static"):
+    for name in ("tool", "softgpu", "shim", "schema", "summary_schema", "planted", "traced", "decode", "static"):
         setattr(options, name, getattr(options, name).resolve())
     options.plain = [str(pathlib.Path(word).resolve()) for word in options.plain]
     failures = 0

@@ -96,10 +96,11 @@ class CommandLine {
   }
 
   // An option of `run` that sets a variable.
-  void add_setting(CLI::App* run, const char* names, const char* variable, const char* type,
-                   const char* purpose) {
-    run->add_option_function<std::string>(
-           names, [this, variable](const std::string& value) { set(variable, value); }, purpose)
+  CLI::Option* add_setting(CLI::App* run, const char* names, const char* variable, const char* type,
+                           const char* purpose) {
+    return run
+        ->add_option_function<std::string>(
+            names, [this, variable](const std::string& value) { set(variable, value); }, purpose)
         ->type_name(type);
   }
   void set(const std::string& name, const std::string& value) {
@@ -108,8 +109,10 @@ class CommandLine {
 
   void add_run() {
     CLI::App* run = command("run", "Run a program with the library preloaded");
-    add_setting(run, "-d,--defer", "CAJETA_XPU_DEFER", "all|0",
-                "Queue kernel launches and replay them as graphs, or never");
+    // What else it may be the library says.
+    values_[add_setting(run, "-d,--defer", "CAJETA_XPU_DEFER", "all|0",
+                        "Queue kernel launches and replay them as graphs, or never")] = {"all",
+                                                                                         "0"};
     run->add_flag_callback(
         "-p,--profile", [this] { set("CAJETA_XPU_DRIVER_PROFILE", "1"); },
         "Time the driver calls that observe the device, report at exit");

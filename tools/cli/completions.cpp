@@ -44,12 +44,22 @@ bool has_file(const CommandInfo& command) {
   });
 }
 
+bool has_positional(const CommandInfo& command) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [](const OptionInfo& option) { return option.names.empty(); });
+}
+
+// --sites=VALUE may go without its value, which then has no place of its own.
+bool is_value_optional(const OptionInfo& option) {
+  return option.argument.starts_with("[=");
+}
+
 // What may follow an option, by command: "report:--format) words='text json'".
 std::string bash_values(const std::vector<CommandInfo>& commands) {
   std::string out;
   for (const CommandInfo& command : commands) {
     for (const OptionInfo& option : command.options) {
-      if (option.names.empty() || option.argument.empty()) continue;
+      if (option.names.empty() || option.argument.empty() || is_value_optional(option)) continue;
       std::string pattern;
       for (const std::string& name : option.names) {
         pattern += (pattern.empty() ? "" : "|") + command.name + ":" + name;
@@ -92,7 +102,8 @@ std::string bash(const std::vector<CommandInfo>& commands) {
          "  if [ \"${COMP_WORDS[1]}\" = run ]; then\n"
          "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
          "      if [ \"${COMP_WORDS[i]}\" = -- ]; then\n"
-         "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+         "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+         "        [ $((i + 1)) = \"$COMP_CWORD\" ] && COMPREPLY+=($(compgen -c -- \"$word\"))\n"
          "        return\n"
          "      fi\n"
          "    done\n"
@@ -126,11 +137,15 @@ std::string zsh_option(const OptionInfo& option) {
   std::string out;
   for (const std::string& name : option.names) {
     out += " \\\n        '" + name;
-    // --sites=VALUE may go without its value, which then has no place of its own.
-    if (!option.argument.empty()) out += option.argument[0] == '[' ? "=-" : "=";
+    // Behind a letter the value may stand at once.
+    if (is_value_optional(option)) {
+      out += "=-";
+    } else if (!option.argument.empty()) {
+      out += name.starts_with("--") ? "=" : "+";
+    }
     out += "[" + described(option.purpose, "[]:\\") + "]";
     if (!option.argument.empty()) {
-      out += (option.argument[0] == '[' ? "::" : ":") + described(option.argument, "[]:\\") + ":";
+      out += (is_value_optional(option) ? "::" : ":") + described(option.argument, "[]:\\") + ":";
       if (!option.values.empty()) out += "(" + joined(option.values) + ")";
       if (option.values.empty() && option.takes_files) out += "_files";
     }
@@ -143,67 +158,121 @@ std::string zsh(const std::vector<CommandInfo>& commands) {
   std::string out =
       "#compdef cajeta-xpu\n"
       "_cajeta_xpu() {\n"
-      "  local -a commands\n"
-      "  commands=(\n";
+      "  local -a names\n"
+      "  names=(\n";
   for (const CommandInfo& command : commands) {
     out += "    '" + command.name + ":" + described(command.purpose, ":\\") + "'\n";
   }
   out +=
       "  )\n"
       "  if (( CURRENT == 2 )); then\n"
-      "    _describe command commands\n"
+      "    _describe command names\n"
       "    return\n"
       "  fi\n"
-      "  local command=$words[2]\n"
+      "  local command=$words[2] behind=$words[(i)--]\n"
+      "  if [[ $command = run ]] && (( behind < CURRENT )); then\n"
+      "    shift $behind words\n"
+      "    (( CURRENT -= behind ))\n"
+      "    _normal\n"
+      "    return\n"
+      "  fi\n"
       "  shift words\n"
       "  (( CURRENT-- ))\n"
       "  case $command in\n";
   for (const CommandInfo& command : commands) {
-    out += "    " + command.name + ")\n      _arguments";
+    out += "    " + command.name + ")\n      _arguments -S";
     for (const OptionInfo& option : command.options) {
       if (!option.names.empty()) out += zsh_option(option);
     }
     const std::string words = words_of(command);
     if (command.name == "run") {
-      out += " \\\n        '*::program:_normal'";
-    } else if (words.empty() || has_file(command)) {
+      out += " \\\n        '*::program: _normal'";
+    } else if (has_positional(command) && (words.empty() || has_file(command))) {
       if (!words.empty()) out += " \\\n        '1:argument:(" + words + ")'";
       out += " \\\n        '*:argument:_files'";
-    } else {
-      out += " \\\n        '*:argument:(" + words + ")'";
+    } else if (!words.empty()) {
+      out += " \\\n        '1:argument:(" + words + ")'";
     }
     out += "\n      ;;\n";
   }
   return out +
          "  esac\n"
          "}\n"
-         "_cajeta_xpu \"$@\"\n";
+         "# In a file of fpath, whatever its name, or sourced.\n"
+         "if [[ $zsh_eval_context[-1] = loadautofunc ]]; then\n"
+         "  _cajeta_xpu \"$@\"\n"
+         "else\n"
+         "  compdef _cajeta_xpu cajeta-xpu\n"
+         "fi\n";
 }
 
 std::string fish_option(const CommandInfo& command, const OptionInfo& option) {
-  std::string out = "complete -c cajeta-xpu -n '__fish_seen_subcommand_from " + command.name + "'";
+  std::string out = "complete -c cajeta-xpu -n '__cajeta_xpu_is " + command.name + "'";
   for (const std::string& name : option.names) {
     out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
   if (!option.values.empty()) out += " -x -a '" + joined(option.values) + "'";
-  if (option.values.empty() && !option.argument.empty() && option.argument[0] != '[') {
-    out += option.takes_files ? " -r" : " -x";
+  if (option.values.empty() && !option.argument.empty() && !is_value_optional(option)) {
+    out += option.takes_files ? " -r -F" : " -x";
   }
   return out + " -d '" + described(option.purpose, "\\") + "'\n";
 }
 
+// The words of the positional argument as the first one, and files where it takes some.
+std::string fish_argument(const CommandInfo& command) {
+  const std::string words = words_of(command);
+  std::string out;
+  if (!words.empty()) {
+    out += "complete -c cajeta-xpu -n '__cajeta_xpu_is " + command.name + " first' -a '" + words +
+           "'\n";
+  }
+  if (has_file(command) && command.name != "run") {
+    out += "complete -c cajeta-xpu -F -n '__cajeta_xpu_is " + command.name +
+           (words.empty() ? "" : " later") + "'\n";
+  }
+  return out;
+}
+
+// The first word is the command. What stands behind -- is a command line of its own.
+constexpr const char* kFishFunctions = R"(function __cajeta_xpu_is
+  set -l words (commandline -opc)
+  contains -- -- $words; and return 1
+  if test "$argv[1]" = command
+    test (count $words) -eq 1
+    return
+  end
+  test (count $words) -ge 2; and test $words[2] = $argv[1]; or return 1
+  switch "$argv[2]"
+    case first
+      test (count $words) -eq 2
+    case later
+      test (count $words) -gt 2
+  end
+end
+function __cajeta_xpu_runs
+  set -l words (commandline -opc)
+  test (count $words) -ge 3; and test $words[2] = run; and contains -- -- $words
+end
+function __cajeta_xpu_program
+  set -l words (commandline -opc)
+  set -l at (contains -i -- -- $words)
+  set -l line
+  test $at -lt (count $words); and set line (string escape -- $words[(math $at + 1)..-1])
+  complete -C (string join ' ' -- $line (commandline -ct))
+end
+complete -c cajeta-xpu -f
+complete -c cajeta-xpu -n __cajeta_xpu_runs -a '(__cajeta_xpu_program)'
+)";
+
 std::string fish(const std::vector<CommandInfo>& commands) {
-  std::string out = "# fish completion of cajeta-xpu\n";
+  std::string out = std::string("# fish completion of cajeta-xpu\n") + kFishFunctions;
   for (const CommandInfo& command : commands) {
-    out += "complete -c cajeta-xpu -f -n __fish_use_subcommand -a " + command.name + " -d '" +
+    out += "complete -c cajeta-xpu -n '__cajeta_xpu_is command' -a " + command.name + " -d '" +
            described(command.purpose, "\\") + "'\n";
     for (const OptionInfo& option : command.options) {
       if (!option.names.empty()) out += fish_option(command, option);
     }
-    if (const std::string words = words_of(command); !words.empty()) {
-      out += std::string("complete -c cajeta-xpu ") + (has_file(command) ? "" : "-f ") +
-             "-n '__fish_seen_subcommand_from " + command.name + "' -a '" + words + "'\n";
-    }
+    out += fish_argument(command);
   }
   return out;
 }

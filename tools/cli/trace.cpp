@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "profiler/function_name.h"
 #include "profiler/module_list.h"
+#include "profiler/python_code.h"
 #include "tools/cli/output.h"
 
 namespace cli {
@@ -13,6 +15,8 @@ namespace {
 
 // Of a stack with what was inlined; deeper ones lose their outermost.
 constexpr std::size_t kMostNames = 512;
+// Of the frame that the profiler adds for the Python line.
+constexpr std::string_view kPythonModule = "/[python]";
 
 std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -32,6 +36,21 @@ bool is_driver_side(const Trace& trace, const TraceFrame& frame) {
                      [](const TraceLine& line) { return is_static_runtime(line.function); });
 }
 
+bool is_python_frame(const Trace& trace, const TraceFrame& frame) {
+  return frame.module != kNone && trace.modules[frame.module] == kPythonModule;
+}
+
+bool is_bridge(const Trace& trace, const TraceFrame& frame) {
+  return frame.module != kNone && profiler::is_python_bridge(trace.modules[frame.module]);
+}
+
+std::string frame_place(const Trace& trace, const TraceFrame& frame) {
+  const std::string name = short_name(frame_name(trace, frame, 0));
+  if (frame.lines.empty() || frame.lines[0].file.empty()) return name;
+  const TraceLine& line = frame.lines[0];
+  return base_of(line.file) + ":" + (line.line > 0 ? std::to_string(line.line) : "?") + " " + name;
+}
+
 }  // namespace
 
 std::string module_name(const Trace& trace, const TraceFrame& frame) {
@@ -39,17 +58,11 @@ std::string module_name(const Trace& trace, const TraceFrame& frame) {
 }
 
 std::string short_name(const std::string& function) {
-  std::size_t at = function.rfind(')');
-  // In an argument of a template.
-  if (at != function.npos && function.find('>', at) != function.npos) at = function.npos;
-  for (std::size_t depth = 0; at != function.npos; at = at > 0 ? at - 1 : function.npos) {
-    if (function[at] == ')') ++depth;
-    if (function[at] == '(' && --depth == 0) break;
-  }
-  std::string name = function.substr(0, at);
-  if (name.empty() || name.ends_with("operator")) name = function;
+  std::string name(profiler::without_parameters(function));
   constexpr std::string_view kNoise = "(anonymous namespace)::";
-  for (at = 0; (at = name.find(kNoise, at)) != name.npos;) name.erase(at, kNoise.size());
+  for (std::size_t at = 0; (at = name.find(kNoise, at)) != name.npos;) {
+    name.erase(at, kNoise.size());
+  }
   return name;
 }
 
@@ -77,16 +90,20 @@ std::vector<std::string> stack_names(const Trace& trace, TraceIndex stack) {
 
 std::string place_of(const Trace& trace, TraceIndex stack) {
   if (stack == kNone || trace.stacks[stack].empty()) return "";
-  for (const TraceIndex number : trace.stacks[stack]) {
-    const TraceFrame& frame = trace.frames[number];
-    if (is_driver_side(trace, frame)) continue;
-    const std::string name = short_name(frame_name(trace, frame, 0));
-    if (frame.lines.empty() || frame.lines[0].file.empty()) return name;
-    const TraceLine& line = frame.lines[0];
-    return base_of(line.file) + ":" + (line.line > 0 ? std::to_string(line.line) : "?") + " " +
-           name;
-  }
-  return "outside the stack that was kept";
+  const TraceStack& frames = trace.stacks[stack];
+  const auto is_python = [&](TraceIndex at) { return is_python_frame(trace, trace.frames[at]); };
+  const auto python = std::find_if(frames.begin(), frames.end(), is_python);
+  const auto native = std::find_if(frames.begin(), frames.end(), [&](TraceIndex at) {
+    return !is_python(at) && !is_driver_side(trace, trace.frames[at]);
+  });
+  const std::string behind =
+      native != frames.end() ? frame_place(trace, trace.frames[*native]) : "";
+  if (python == frames.end())
+    return native != frames.end() ? behind : "outside the stack that was kept";
+  // Code of the program's own between the Python line and the driver is worth telling.
+  std::string place = frame_place(trace, trace.frames[*python]);
+  const bool is_bridged = native == frames.end() || is_bridge(trace, trace.frames[*native]);
+  return is_bridged ? place : place + " by " + behind;
 }
 
 std::string thread_name(const Trace& trace, TraceIndex thread) {

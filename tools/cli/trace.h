@@ -28,7 +28,9 @@ struct TraceFacts {
   std::uint64_t spans_kept = 0, spans_dropped = 0;
   std::uint64_t bytes_dropped = 0;
   std::uint64_t own_cost_ns = 0;
-  bool is_complete = false;  // false: the process was killed, or still runs
+  std::string python;         // version of the interpreter; empty: none was found
+  std::string python_unread;  // why launches have no Python lines; empty: they have
+  bool is_complete = false;   // false: the process was killed, or still runs
 };
 
 struct TraceThread {
@@ -110,7 +112,8 @@ std::string short_name(const std::string& function);
 std::string frame_name(const Trace& trace, const TraceFrame& frame, std::size_t line);
 // Outermost first, with what was inlined.
 std::vector<std::string> stack_names(const Trace& trace, TraceIndex stack);
-// The nearest frame outside CUDA's libraries and ours: "solver.cpp:12 step". Empty without a stack.
+// The Python line, else the nearest frame outside CUDA's libraries and ours: "solver.cpp:12 step",
+// "train.py:3 step by model.cpp:7 run". Empty without a stack.
 std::string place_of(const Trace& trace, TraceIndex stack);
 // "main (41)" or "thread 41".
 std::string thread_name(const Trace& trace, TraceIndex thread);

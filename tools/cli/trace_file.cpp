@@ -86,6 +86,11 @@ Event parse_event(std::string_view message) {
   return found;
 }
 
+// Texts of the header that may change are filled up with blanks.
+std::string_view without_padding(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
 // Takes packets in their order. Only those of the profiler, which follow its header in a sequence
 // of their own.
 class Reader {
@@ -184,6 +189,8 @@ void Reader::add_header(const Packet& packet, const Event& event) {
   for (const Annotation& note : event.annotations) {
     if (note.name == "version") facts.version = cut_name(note.text);
     if (note.name == "command") facts.command = cut_name(note.text);
+    if (note.name == "python") facts.python = cut_name(without_padding(note.text));
+    if (note.name == "python_unread") facts.python_unread = cut_name(without_padding(note.text));
     for (const auto& [name, to] : numbers) {
       if (note.name == name) *to = note.number;
     }

@@ -27,6 +27,16 @@ void write_facts(const Trace& trace, JsonWriter* out) {
   out->text("version", facts.version.c_str());
   out->text("command", facts.command.c_str());
   for (const auto& [name, value] : numbers) out->number(name, value);
+  if (facts.python.empty()) {
+    out->null("python");
+  } else {
+    out->begin_object("python");
+    out->text("version", facts.python.c_str());
+    out->boolean("is_read", facts.python_unread.empty());
+    facts.python_unread.empty() ? out->null("why_not")
+                                : out->text("why_not", facts.python_unread.c_str());
+    out->end_object();
+  }
   out->boolean("is_complete", facts.is_complete);
   out->end_object();
   out->begin_array("remarks");

@@ -63,6 +63,9 @@ void add_head(const Trace& trace, const TraceSummary& summary, Page* page) {
   page->head.push_back("device    " + device_text(facts));
   page->head.push_back("calls     " + grouped(facts.spans_kept) + " kept, " +
                        grouped(facts.spans_dropped) + " dropped");
+  if (!facts.python_unread.empty()) {
+    page->head.push_back("python    " + facts.python + ": no lines of it: " + facts.python_unread);
+  }
   page->facts.push_back("wall " + total(summary.wall_ns));
   page->facts.push_back("blocked " + total(summary.blocked_ns) + " in all threads");
   page->facts.push_back("kernels " + total(summary.device_ns) + " on all streams");

@@ -10,6 +10,8 @@ definitions of PyPI's perfetto package; exit status 77 when that is not to be ha
   killed     SIGKILL: the file is readable and has what was drained before
   endings    _exit; a program that unloads its code and resets its context
   small      rings and a file too small for the program drop and say so
+  python     (PROGRAM: python_launches.py) launches have the Python line, one for each distinct call
+  python_many  (the same) more lines than there is room for: later launches are native, and the trace says so
   file       a file that cannot be had, one that another process writes, names with %p
   scenarios  (PROGRAM: the scenario program) behave as bare
 """
@@ -233,6 +235,58 @@ def file(options):
         require(Trace.of_file(path).process.pid == first.pid, "the first is not in its own file")
 
 
+def python_marks(path):
+    """(line, kernel, launches) of the lines marked LAUNCH."""
+    for number, line in enumerate(pathlib.Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        mark = re.search(r"# LAUNCH (\w+) (\d+)$", line)
+        if mark:
+            yield number, mark[1], int(mark[2])
+
+
+def python(options):
+    script = pathlib.Path(options.program).resolve()
+    options.program, arguments = sys.executable, [str(script)]
+    done = Profiled(options, arguments=arguments)
+    require(done.run.stdout == b"counted 160\n", f"{done.run.stdout}")
+    header, launches = done.trace.header, done.trace.launches.values()
+    require(header["python"].strip() == sys.version.split()[0] and not header["python_unread"].strip(), f"{header}")
+    found = collections.Counter()
+    for launch in launches:
+        innermost, *others = launch.stack
+        require(innermost.path == "/[python]" and len(innermost.lines) == 1, f"no Python line: {launch}")
+        require(others and all(frame.path != "/[python]" for frame in others), f"native frames: {launch.stack}")
+        line = innermost.lines[0]
+        found[line.file, line.line, line.function, launch.kernel] += 1
+    functions = {"clear": ["Device.prepare"], "count_up": ["Device.step", "Device.step", "Device.in_thread", "Device.beside"]}
+    wanted = {(str(script), line, functions[kernel].pop(0), kernel): count
+              for line, kernel, count in python_marks(script)}
+    wanted |= {(f"<cell {number}>", number + 1, "<module>", "count_up"): 4 for number in range(5)}
+    require(found == wanted, f"{found}, not {wanted}")
+    require(len({launch.stack[0].rel_pc for launch in launches}) == len(wanted), "places are not told apart")
+    said = done.said.stdout
+    line = next(line for line, kernel, _ in python_marks(script) if kernel == "clear")
+    require(f"from {script.name}:{line} Device.prepare\n" in said, f"the summary does not name the line:\n{said}")
+    require(re.search(rf"25\.0 % from {re.escape(script.name)}:\d+ Device\.step\n", said), f"the share:\n{said}")
+    # Frames that are not to be read: the trace and the summary say why, places are native.
+    hidden = Profiled(options, arguments=[str(script), "unreadable"])
+    require(hidden.trace.header["python_unread"].strip() == "process_vm_readv is not allowed here", f"{hidden.trace.header}")
+    require(not any(frame.path == "/[python]" for launch in hidden.trace.launches.values() for frame in launch.stack),
+            "places without frames")
+    require(f"python    {sys.version.split()[0]}: no lines of it: process_vm_readv is not allowed here\n" in hidden.said.stdout, f"{hidden.said.stdout}")
+
+
+def python_many(options):
+    script = pathlib.Path(options.program).resolve()
+    options.program = sys.executable
+    done = Profiled(options, {"CAJETA_PROFILER_GPU_RING": "16384"}, [str(script), "many", "4200"])
+    # Of the first lines all are there, of the last none.
+    innermost = [launch.stack[0] for launch in done.trace.launches.values()]
+    lines = {frame.lines[0].file for frame in innermost if frame.path == "/[python]"}
+    require(len(lines) == 4096 - 4, f"{len(lines)} files")  # one of them has five lines
+    require({frame.path for frame in innermost[-50:]}.isdisjoint({"/[python]"}), "more places than there is room for")
+    require(done.trace.header["python_unread"].startswith("too many different ones: "), f"{done.trace.header}")
+
+
 def without_numbers(line):
     """Of streams and events: the profiler has some of its own."""
     return re.sub(r" e\d+", " e", re.sub(r"^(\d+)\.\d+ ", r"\1.x ", line))
@@ -258,7 +312,7 @@ def scenarios(options):
             require(is_complete or path.name.startswith("exit_in_a_signal_handler"), f"{path.name} is not complete")
 
 
-CASES = {case.__name__: case for case in (whole, deferral, killed, endings, small, file, scenarios)}
+CASES = {case.__name__: case for case in (whole, deferral, killed, endings, small, python, python_many, file, scenarios)}
 
 
 def main():

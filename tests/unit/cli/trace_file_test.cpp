@@ -187,6 +187,37 @@ TEST_CASE("any bytes may be in a trace") {
   }
 }
 
+TEST_CASE("the Python line is the place, with code of the program's own that is behind it") {
+  cli_test::TraceBuilder builder;
+  builder.add_header({{"format", 1}, {"device_ring_launches", 1}},
+                     {{"python", "3.12.1    "}, {"python_unread", "          "}});
+  builder.add_thread(41, "main");
+  builder.add_stream(1, 1, "stream 1");
+  const std::uint64_t interpreter = builder.frame("usr/lib/libpython3.12.so.1.0", 0x10);
+  const std::uint64_t bridge = builder.frame("usr/lib/libffi.so.8", 0x20);
+  const std::uint64_t runtime = builder.frame("usr/lib/libcudart.so.13", 0x30);
+  const std::uint64_t model = builder.frame("home/model.so", 0x40);
+  const std::uint64_t line = builder.frame("[python]", 1), unknown = builder.frame("[python]", 2);
+  builder.add_symbols("[python]", 1, {{"Net.step", "/home/train.py", 12}});
+  builder.add_symbols("[python]", 2, {{"<lambda>", "<cell 3>", 0}});
+  builder.add_symbols("home/model.so", 0x40, {{"run(int)", "/home/model.cpp", 7}});
+  const std::vector<std::vector<std::uint64_t>> stacks = {
+      {interpreter, bridge, line}, {interpreter, model, runtime, line}, {unknown}, {runtime, line}};
+  for (std::size_t i = 0; i < stacks.size(); ++i) {
+    builder.add_launch({i + 1, 41, 1, 2, builder.stack(stacks[i]), 1, 10, 20, "k"});
+  }
+  const cli::Trace trace = read(builder);
+  std::vector<std::string> places;
+  for (const cli::TraceSpan& span : trace.spans) {
+    places.push_back(cli::place_of(trace, span.stack));
+  }
+  CHECK(places == std::vector<std::string>{"train.py:12 Net.step",
+                                           "train.py:12 Net.step by model.cpp:7 run",
+                                           "<cell 3>:? <lambda>", "train.py:12 Net.step"});
+  CHECK(trace.facts.python == "3.12.1");
+  CHECK(trace.facts.python_unread.empty());
+}
+
 TEST_CASE("functions are shown without their parameters") {
   CHECK(cli::short_name("main") == "main");
   CHECK(cli::short_name("a::(anonymous namespace)::f(int (*)(char)) const") == "a::f");

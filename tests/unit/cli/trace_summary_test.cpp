@@ -33,7 +33,40 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+std::string json_of(const cli::Trace& trace) {
+  const int file = memfd_create("summary", MFD_CLOEXEC);
+  profiler::JsonWriter out(file);
+  cli::write_summary(trace, cli::summary_of(trace), &out);
+  REQUIRE(out.finish());
+  std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_CUR)), '\0');
+  REQUIRE(pread(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  close(file);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) {
+    text.erase(at, std::min(text.find_first_not_of("\n ", at), text.size()) - at);
+  }
+  return text;
+}
+
 }  // namespace
+
+TEST_CASE("a trace says why it has no Python lines") {
+  const auto trace_with = [](const cli_test::TraceBuilder::Texts& texts) {
+    cli_test::TraceBuilder builder;
+    builder.add_header({{"format", 1}}, texts);
+    return cli::parse_trace(builder.bytes, "x.pftrace");
+  };
+  const cli::Trace without = trace_with({{"python", "  "}, {"python_unread", " "}});
+  CHECK_FALSE(has(text_of(without), "python"));
+  CHECK(has(json_of(without), "\"python\":null"));
+  const cli::Trace known = trace_with({{"python", "3.12.1  "}, {"python_unread", "   "}});
+  CHECK_FALSE(has(text_of(known), "python"));
+  CHECK(
+      has(json_of(known), "\"python\":{\"version\":\"3.12.1\",\"is_read\":true,\"why_not\":null}"));
+  const cli::Trace unread = trace_with({{"python", "3.15.0  "}, {"python_unread", "not known   "}});
+  CHECK(has(text_of(unread), "\npython    3.15.0: no lines of it: not known\n"));
+  CHECK(has(json_of(unread),
+            "\"python\":{\"version\":\"3.15.0\",\"is_read\":false,\"why_not\":\"not known\"}"));
+}
 
 TEST_CASE("sums of kernels") {
   const cli::TraceSummary summary = cli::summary_of(sample());
@@ -231,16 +264,7 @@ x.pftrace,functions,main,,0,6000000,0,,,,,solver,
 
 TEST_CASE("the summary as JSON") {
   const cli::Trace trace = sample();
-  const int file = memfd_create("summary", MFD_CLOEXEC);
-  profiler::JsonWriter out(file);
-  cli::write_summary(trace, cli::summary_of(trace), &out);
-  REQUIRE(out.finish());
-  std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_CUR)), '\0');
-  REQUIRE(pread(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
-  close(file);
-  for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) {
-    text.erase(at, std::min(text.find_first_not_of("\n ", at), text.size()) - at);
-  }
+  const std::string text = json_of(trace);
   CHECK(
       text.starts_with("{\"schema\":\"cajeta-xpu.profile-summary\",\"schema_version\":\"1.0.0\","));
   CHECK(has(text, "\"is_complete\":true"));

@@ -54,7 +54,7 @@ std::uint64_t TraceBuilder::iid_of(std::uint32_t kind, const std::string& text) 
   return next_iid_++;
 }
 
-void TraceBuilder::add_header(const Numbers& numbers, const std::string& command) {
+void TraceBuilder::add_header(const Numbers& numbers, const Texts& texts) {
   std::string event;
   pbf_writer writer(event);
   writer.add_uint64(9, 3);
@@ -68,7 +68,10 @@ void TraceBuilder::add_header(const Numbers& numbers, const std::string& command
     writer.add_message(4, note);
   };
   annotate("version", [](pbf_writer& part) { part.add_string(6, "0.1.0"); });
-  annotate("command", [&](pbf_writer& part) { part.add_string(6, command); });
+  annotate("command", [](pbf_writer& part) { part.add_string(6, "./solver 1"); });
+  for (const auto& [name, text] : texts) {
+    annotate(name, [&value = text](pbf_writer& part) { part.add_string(6, value); });
+  }
   for (const auto& [name, value] : numbers) {
     annotate(name, [value = value](pbf_writer& part) { part.add_uint64(3, value); });
   }

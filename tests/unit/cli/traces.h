@@ -21,7 +21,8 @@ class TraceBuilder {
 
   std::string bytes;
 
-  void add_header(const Numbers& numbers, const std::string& command = "./solver 1");
+  using Texts = std::vector<std::pair<std::string, std::string>>;
+  void add_header(const Numbers& numbers, const Texts& texts = {});
   void add_thread(std::uint64_t tid, const std::string& name);
   void add_context(std::uint64_t number);
   void add_stream(std::uint64_t number, std::uint64_t context, const std::string& name);

@@ -378,6 +378,57 @@ TEST_CASE("frames are addresses in files, a return's inside its call, and get na
   CHECK(late.symbols.at(inner).lines.back() == std::pair<std::string, std::uint64_t>{named, line});
 }
 
+TEST_CASE("a launch has its Python line as the innermost frame") {
+  const PythonPlace step{"/home/train.py", "Net.step", 12, 1}, other{"<cell>", "<module>", 0, 2};
+  const std::uintptr_t stack[] = {address_here(), 0x1234};
+  Trace trace;
+  std::vector<std::uint64_t> stacks;
+  for (const PythonPlace* python :
+       {&step, &other, &step, static_cast<const PythonPlace*>(nullptr)}) {
+    TimedLaunch launch = a_launch(1);
+    launch.stack = {stack, 2, python};
+    trace.writer->add(launch);
+  }
+  TimedLaunch alone = a_launch(5);
+  alone.stack = {nullptr, 0, &step};
+  trace.writer->add(alone);
+  const Content early(trace.bytes());
+  trace.writer->add_symbols();
+  const Content late(trace.bytes());
+  for (const Slice& slice : late.slices) {
+    if (slice.category == "launch") stacks.push_back(slice.stack);
+  }
+  REQUIRE(stacks.size() == 5);
+  CHECK(stacks[0] == stacks[2]);
+  CHECK(std::set<std::uint64_t>(stacks.begin(), stacks.end()).size() == 4);
+  const std::vector<Fields> frames = late.frames_of(stacks[0]);
+  REQUIRE(frames.size() == 3);
+  CHECK(late.mappings.at(frames[0].number(pf::frame::kMapping)) == "[python]");
+  CHECK(frames[0].number(pf::frame::kAddress) == 1);
+  CHECK(late.frames_of(stacks[1])[0].number(pf::frame::kAddress) == 2);
+  CHECK(late.frames_of(stacks[3]).size() == 2);
+  CHECK(late.frames_of(stacks[4]).size() == 1);
+  // At once, for processes that are killed.
+  for (const Content* content : {&early, &late}) {
+    const Symbol& symbol = content->symbols.at(1);
+    CHECK(symbol.path == "/[python]");
+    CHECK(symbol.lines == std::vector<std::pair<std::string, std::uint64_t>>{{"Net.step", 12}});
+    CHECK(content->symbols.at(2).lines[0].first == "<module>");
+  }
+}
+
+TEST_CASE("the header says whether Python is read, in room of one size") {
+  Trace trace;
+  const std::string none = trace.bytes();
+  std::snprintf(trace.header.python.version, sizeof trace.header.python.version, "3.12.1+");
+  trace.header.python.why_unread = "too many different ones: later ones are left out";
+  const std::string unread = trace.bytes();
+  CHECK(unread.size() == none.size());
+  CHECK(Content(none).header.at("python_unread") == std::string(80, ' '));
+  CHECK(Content(unread).header.at("python").rfind("3.12.1+ ", 0) == 0);
+  CHECK(Content(unread).header.at("python_unread").rfind("too many different ones: later", 0) == 0);
+}
+
 TEST_CASE("code made at run time is named by the map that its maker keeps") {
   Trace trace;
   const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
