@@ -192,14 +192,21 @@ int open_file(const char* pattern, const ProcessFacts& facts) noexcept {
   return open_locked(g_path);
 }
 
+// The first record is there from the start: a process may be gone before the thread has its turn.
 bool start_file(const runtime::Options& options) noexcept {
   ProcessFacts facts;
   read_process_facts(&facts);
   g_file = open_file(options.trace_file, facts);
   if (g_file < 0) return false;
-  if (g_writer.start(g_file, options.trace_bytes, facts.command, g_header)) return true;
-  close(g_file);
   errno = ENOMEM;
+  if (g_writer.start(g_file, options.trace_bytes, facts.command, g_header) &&
+      g_writer.flush(g_header)) {
+    return true;
+  }
+  const int failure = errno;
+  close(g_file);
+  g_file = -1;
+  errno = failure;
   return false;
 }
 
