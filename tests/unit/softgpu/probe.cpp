@@ -123,11 +123,33 @@ int before_init() {
 
 int unsupported() {
   start();
-  CUDA_ARRAY_DESCRIPTOR descriptor{};
-  CUarray array = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+  CUmipmappedArray array = nullptr;
   for (int i = 0; i < 3; ++i) {
-    std::printf("%d\n", static_cast<int>(cuArrayCreate(&array, &descriptor)));
+    std::printf("%d\n", static_cast<int>(cuMipmappedArrayCreate(&array, &descriptor, 1)));
   }
+  return 0;
+}
+
+// Two rows of an array to linear memory.
+int array() {
+  const CUstream stream = start();
+  const CUDA_ARRAY_DESCRIPTOR shape{4, 3, CU_AD_FORMAT_FLOAT, 1};
+  CUarray from = nullptr;
+  CUdeviceptr to = 0;
+  REQUIRE_OK(cuArrayCreate(&from, &shape));
+  REQUIRE_OK(cuMemAlloc(&to, 128));
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.srcArray = from;
+  copy.srcY = 1;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = to;
+  copy.dstPitch = 64;
+  copy.WidthInBytes = 16;
+  copy.Height = 2;
+  REQUIRE_OK(cuMemcpy2DAsync(&copy, stream));
+  REQUIRE_OK(cuArrayDestroy(from));
   return 0;
 }
 
@@ -231,6 +253,7 @@ int main(int argc, char** argv) {
   if (mode == "about") return about();
   if (mode == "before-init") return before_init();
   if (mode == "unsupported") return unsupported();
+  if (mode == "array") return array();
   if (mode == "cost") return cost();
   std::fprintf(stderr, "probe: unknown mode\n");
   return 2;

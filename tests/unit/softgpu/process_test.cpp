@@ -234,7 +234,23 @@ TEST_CASE("an entry that is not implemented says so once") {
   const Folder folder;
   const Run run = run_probe(folder, "", "unsupported");
   CHECK(run.out == "801\n801\n801\n");
-  CHECK(run.err == "softgpu: cuArrayCreate_v2 is not implemented\n");
+  CHECK(run.err == "softgpu: cuMipmappedArrayCreate is not implemented\n");
+}
+
+TEST_CASE("a trace names arrays and their rows, and waits for them to go") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  const Run run =
+      run_probe(folder, "CAJETA_SOFTGPU_ORDER=late CAJETA_SOFTGPU_TRACE=" + path, "array");
+  CHECK(run.err.empty());
+  const std::string trace = read_file(path);
+  const std::size_t copied = trace.find(" copy 16x2x1 a1+0[0,1,0] -> a2+0\n");
+  const std::size_t began = trace.find(" cuArrayDestroy ");
+  const std::size_t done = trace.find(" done r1:1-2;w2:0-1\n");
+  REQUIRE(copied != std::string::npos);
+  REQUIRE(began != std::string::npos);
+  REQUIRE(done != std::string::npos);
+  CHECK((copied < began && began < done && done < trace.find("\nE ")));
 }
 
 TEST_CASE("a cost profile is spent by the host") {

@@ -72,6 +72,7 @@ bool is_valid_size(CUgraphConditionalNodeType type, unsigned size) {
 }
 
 bool is_on_device(CUmemorytype type, const void* host, CUdeviceptr device) {
+  if (type == CU_MEMORYTYPE_ARRAY) return true;
   const auto address = type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
   return find_allocation(address) != nullptr;
 }

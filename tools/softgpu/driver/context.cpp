@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/softgpu/driver/array.h"
 #include "tools/softgpu/driver/context_life.h"
 #include "tools/softgpu/driver/device.h"
 #include "tools/softgpu/driver/engine_core.h"
@@ -115,6 +116,7 @@ void tear_down(Context& context) {
   destroy_streams(context);
   destroy_events(context);
   release_all(context);
+  forget_arrays(context);
   context.peers.clear();
   context.retired.clear();
   context.last_wait = nullptr;

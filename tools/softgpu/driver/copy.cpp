@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "tools/softgpu/driver/array.h"
 #include "tools/softgpu/driver/memory.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/simple_operation.h"
@@ -33,14 +34,26 @@ struct Side {
   }
 };
 
-Side source_of(const CUDA_MEMCPY3D& p) {
+Side side_of(const Array& array, std::size_t x, std::size_t y, std::size_t z) {
+  return {CU_MEMORYTYPE_ARRAY, array.base, x, y, z, array.pitch, array.rows};
+}
+
+Side source_of(const CopyWork& work) {
+  const CUDA_MEMCPY3D& p = work.parameters;
+  if (work.source_array != nullptr) {
+    return side_of(*work.source_array, p.srcXInBytes, p.srcY, p.srcZ);
+  }
   const auto address = p.srcMemoryType == CU_MEMORYTYPE_HOST
                            ? reinterpret_cast<std::uint64_t>(p.srcHost)
                            : static_cast<std::uint64_t>(p.srcDevice);
   return {p.srcMemoryType, address, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.srcHeight};
 }
 
-Side destination_of(const CUDA_MEMCPY3D& p) {
+Side destination_of(const CopyWork& work) {
+  const CUDA_MEMCPY3D& p = work.parameters;
+  if (work.destination_array != nullptr) {
+    return side_of(*work.destination_array, p.dstXInBytes, p.dstY, p.dstZ);
+  }
   const auto address = p.dstMemoryType == CU_MEMORYTYPE_HOST
                            ? reinterpret_cast<std::uint64_t>(p.dstHost)
                            : static_cast<std::uint64_t>(p.dstDevice);
@@ -66,21 +79,55 @@ Place place_of(const Side& side, const CUDA_MEMCPY3D& p) {
   const auto [begin, end] = span_of(side, p);
   const auto allocation = find_allocation(side.address + begin, end - begin);
   if (allocation == nullptr) {
-    return side.type == CU_MEMORYTYPE_DEVICE ? Place::kDevice : Place::kPageable;
+    const bool is_host = side.type == CU_MEMORYTYPE_HOST || side.type == CU_MEMORYTYPE_UNIFIED;
+    return is_host ? Place::kPageable : Place::kDevice;
   }
   return allocation->is_host() ? Place::kPinned : Place::kDevice;
 }
 
-CUresult check_side(const Side& side, const CUDA_MEMCPY3D& p) {
-  if (side.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
-  if (side.type < CU_MEMORYTYPE_HOST || side.type > CU_MEMORYTYPE_UNIFIED) {
+// No offset within the side, and no address, exceeds 64 bits.
+bool is_addressable(const Side& side, const CUDA_MEMCPY3D& p) {
+  std::size_t last = 0, end = 0;
+  return !__builtin_add_overflow(side.z, p.Depth - 1, &last) &&
+         !__builtin_mul_overflow(last, side.height, &last) &&
+         !__builtin_add_overflow(last, side.y, &last) &&
+         !__builtin_add_overflow(last, p.Height - 1, &last) &&
+         !__builtin_mul_overflow(last, side.pitch, &end) &&
+         !__builtin_add_overflow(end, side.x, &end) &&
+         !__builtin_add_overflow(end, p.WidthInBytes, &end) &&
+         !__builtin_add_overflow(end, side.address, &end);
+}
+
+bool is_within(std::size_t offset, std::size_t count, std::size_t limit) {
+  return offset <= limit && count <= limit - offset;
+}
+
+CUresult check_array(const Array& array, const Side& side, const CUDA_MEMCPY3D& p) {
+  const bool is_whole =
+      side.x % array.element_size == 0 && p.WidthInBytes % array.element_size == 0;
+  const bool is_inside = is_within(side.x, p.WidthInBytes, array.row_bytes) &&
+                         is_within(side.y, p.Height, array.rows) &&
+                         is_within(side.z, p.Depth, array.slices);
+  return is_whole && is_inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// A row pitch of 0 or a height of 0 is legal where it does not matter.
+Side normalised(Side side, const CUDA_MEMCPY3D& p) {
+  if (side.pitch == 0) side.pitch = side.x + p.WidthInBytes;
+  if (side.height == 0) side.height = side.y + p.Height;
+  return side;
+}
+
+CUresult check_memory(const Side& given, const CUDA_MEMCPY3D& p) {
+  if (given.type < CU_MEMORYTYPE_HOST || given.type > CU_MEMORYTYPE_UNIFIED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (is_empty(p)) return CUDA_SUCCESS;
   const bool has_rows = p.Height > 1 || p.Depth > 1;
-  if (has_rows && side.pitch < side.x + p.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  if (p.Depth > 1 && side.height < side.y + p.Height) return CUDA_ERROR_INVALID_VALUE;
-  if (side.address == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (has_rows && given.pitch < given.x + p.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (p.Depth > 1 && given.height < given.y + p.Height) return CUDA_ERROR_INVALID_VALUE;
+  const Side side = normalised(given, p);
+  if (side.address == 0 || !is_addressable(side, p)) return CUDA_ERROR_INVALID_VALUE;
   const auto [begin, end] = span_of(side, p);
   const bool is_live = find_allocation(side.address + begin, end - begin) != nullptr;
   const bool must_be_live =
@@ -92,11 +139,15 @@ CUresult check_side(const Side& side, const CUDA_MEMCPY3D& p) {
   return CUDA_SUCCESS;
 }
 
-// A row pitch of 0 or a height of 0 is legal where it does not matter.
-Side normalised(Side side, const CUDA_MEMCPY3D& p) {
-  if (side.pitch == 0) side.pitch = side.x + p.WidthInBytes;
-  if (side.height == 0) side.height = side.y + p.Height;
-  return side;
+CUresult check_side(const Array* array, const Side& side, const CUDA_MEMCPY3D& p) {
+  if (array == nullptr) return check_memory(side, p);
+  return is_empty(p) ? CUDA_SUCCESS : check_array(*array, side, p);
+}
+
+std::shared_ptr<const Array> live_array(CUarray handle) {
+  auto array = find_array(handle);
+  if (array == nullptr) fail(CUDA_ERROR_INVALID_VALUE);
+  return array;
 }
 
 class CopyOperation final : public SimpleOperation {
@@ -105,8 +156,8 @@ class CopyOperation final : public SimpleOperation {
       : SimpleOperation(stream_ordinal, sequence),
         parameters_(work.parameters),
         staged_(work.staged),
-        source_(normalised(source_of(parameters_), parameters_)),
-        destination_(normalised(destination_of(parameters_), parameters_)) {
+        source_(normalised(source_of(work), parameters_)),
+        destination_(normalised(destination_of(work), parameters_)) {
     if (staged_ != nullptr) {
       source_ = {CU_MEMORYTYPE_HOST,
                  reinterpret_cast<std::uint64_t>(staged_->data()),
@@ -165,15 +216,27 @@ class CopyOperation final : public SimpleOperation {
     const auto [begin, end] = span_of(side, parameters_);
     *owner = find_allocation(side.address + begin, end - begin);
     if (*owner != nullptr) return (*owner)->bytes + (side.address - (*owner)->base);
-    if (side.type == CU_MEMORYTYPE_DEVICE || is_device_address(side.address)) return nullptr;
+    if (side.type == CU_MEMORYTYPE_DEVICE || side.type == CU_MEMORYTYPE_ARRAY ||
+        is_device_address(side.address)) {
+      return nullptr;
+    }
     return reinterpret_cast<std::byte*>(side.address);
   }
 
   std::string describe() const {
-    const std::string source = staged_ != nullptr ? "host" : describe_address(source_.address);
+    const std::string source = staged_ != nullptr ? "host" : describe(source_);
     return "copy " + std::to_string(parameters_.WidthInBytes) + "x" +
            std::to_string(parameters_.Height) + "x" + std::to_string(parameters_.Depth) + " " +
-           source + " -> " + describe_address(destination_.address);
+           source + " -> " + describe(destination_);
+  }
+
+  static std::string describe(const Side& side) {
+    std::string text = describe_address(side.address);
+    if (side.type == CU_MEMORYTYPE_ARRAY) {
+      text += '[' + std::to_string(side.x) + ',' + std::to_string(side.y) + ',' +
+              std::to_string(side.z) + ']';
+    }
+    return text;
   }
 
   const CUDA_MEMCPY3D parameters_;
@@ -186,8 +249,9 @@ class CopyOperation final : public SimpleOperation {
 };
 
 // Reads the host buffer now, rows packed.
-std::shared_ptr<const std::vector<std::byte>> stage(const CUDA_MEMCPY3D& p) {
-  const Side side = normalised(source_of(p), p);
+std::shared_ptr<const std::vector<std::byte>> stage(const CopyWork& work) {
+  const CUDA_MEMCPY3D& p = work.parameters;
+  const Side side = normalised(source_of(work), p);
   auto bytes = std::make_shared<std::vector<std::byte>>(p.WidthInBytes * row_count(p));
   const auto* const base = reinterpret_cast<const std::byte*>(side.address);
   for (std::size_t row = 0; row < row_count(p); ++row) {
@@ -214,11 +278,23 @@ bool is_managed(std::uint64_t address) {
 
 }  // namespace
 
-CUresult check_copy(const CUDA_MEMCPY3D& parameters) {
-  for (const Side& side : {source_of(parameters), destination_of(parameters)}) {
-    if (const CUresult code = check_side(side, parameters); code != CUDA_SUCCESS) return code;
+CopyWork checked_copy(const CUDA_MEMCPY3D& parameters, Context& context) {
+  CopyWork work;
+  work.parameters = parameters;
+  work.context = &context;
+  if (parameters.srcMemoryType == CU_MEMORYTYPE_ARRAY) {
+    work.source_array = live_array(parameters.srcArray);
   }
-  return CUDA_SUCCESS;
+  if (parameters.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+    work.destination_array = live_array(parameters.dstArray);
+  }
+  check(check_side(work.source_array.get(), source_of(work), parameters));
+  check(check_side(work.destination_array.get(), destination_of(work), parameters));
+  if (work.source_array != nullptr && work.destination_array != nullptr &&
+      work.source_array->element_size != work.destination_array->element_size) {
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  return work;
 }
 
 CUDA_MEMCPY3D linear_copy(CUmemorytype to, std::uint64_t destination, CUmemorytype from,
@@ -236,15 +312,14 @@ CUDA_MEMCPY3D linear_copy(CUmemorytype to, std::uint64_t destination, CUmemoryty
 }
 
 CUresult submit_copy(Stream& stream, const CUDA_MEMCPY3D& parameters, bool is_async) {
-  check(check_copy(parameters));
   Context& context = *stream.context;
-  CopyWork work{parameters, &context, nullptr};
+  CopyWork work = checked_copy(parameters, context);
   if (is_async && is_capturing(stream)) return capture_work(stream, std::move(work));
   if (!is_async) check(capture_forbids_sync(stream));
   if (stream.kind == StreamKind::kLegacy) check(capture_forbids_legacy(context));
   if (is_empty(parameters)) return CUDA_SUCCESS;
-  const Side source = normalised(source_of(parameters), parameters);
-  const Side destination = normalised(destination_of(parameters), parameters);
+  const Side source = normalised(source_of(work), parameters);
+  const Side destination = normalised(destination_of(work), parameters);
   const Place from = place_of(source, parameters), to = place_of(destination, parameters);
   const bool touches_managed = is_managed(source.address) || is_managed(destination.address);
   std::shared_ptr<Stream> kept;  // the lock is dropped while the host waits
@@ -252,12 +327,28 @@ CUresult submit_copy(Stream& stream, const CUDA_MEMCPY3D& parameters, bool is_as
     // The entry without Async synchronises the stream before it starts.
     kept = shared_stream(stream);
     if (!is_async) wait_for_stream(stream);
-    work.staged = stage(parameters);
+    work.staged = stage(work);
   }
   const std::shared_ptr<Operation> operation = enqueue(stream, work);
   if (!is_waited_for(from, to, touches_managed, is_async)) return CUDA_SUCCESS;
   wait_for(operation);
   return sticky_error(context);
+}
+
+CUresult submit_copies(Stream& stream, std::vector<BatchedCopy> copies) {
+  Context& context = *stream.context;
+  std::vector<std::shared_ptr<Operation>> operations, reading;
+  for (BatchedCopy& copy : copies) {
+    const CUDA_MEMCPY3D& p = copy.work.parameters;
+    if (is_empty(p)) continue;
+    const bool is_on_host = place_of(normalised(source_of(copy.work), p), p) != Place::kDevice;
+    if (copy.reads_now && is_on_host) copy.work.staged = stage(copy.work);
+    operations.push_back(make_copy_operation(copy.work, stream.ordinal, stream.sequence++));
+    if (copy.reads_now && !is_on_host) reading.push_back(operations.back());
+  }
+  enqueue_group(stream, std::move(operations), {});  // may drop the lock, as waiting does
+  for (const auto& operation : reading) wait_for(operation);
+  return reading.empty() ? CUDA_SUCCESS : sticky_error(context);
 }
 
 std::shared_ptr<Operation> make_copy_operation(const CopyWork& work, std::uint64_t stream_ordinal,

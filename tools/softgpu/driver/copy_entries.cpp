@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cuMemcpy* entries of linear memory: each only says what is copied where.
+// The cuMemcpy* entries of linear memory and of 2D and 3D copies: each only says what is copied
+// where.
 
+#include "tools/softgpu/driver/array.h"
 #include "tools/softgpu/driver/copy.h"
+#include "tools/softgpu/driver/raw_enum.h"
 #include "tools/softgpu/driver/stream.h"
 #include "tools/softgpu/driver/twin.h"
 
@@ -19,7 +22,16 @@ std::uint64_t word(CUdeviceptr address) {
   return address;
 }
 
-CUDA_MEMCPY3D widened(const CUDA_MEMCPY2D& p) {
+// A client's memory types may be any number; ask before they are loaded.
+template <class Parameters>
+bool has_memory_types(const Parameters& p) {
+  const auto is_type = [](int type) { return type >= kHost && type <= kUnified; };
+  return is_type(raw(p.srcMemoryType)) && is_type(raw(p.dstMemoryType));
+}
+
+// Of either ABI.
+template <class Parameters>
+CUDA_MEMCPY3D widened(const Parameters& p) {
   CUDA_MEMCPY3D wide{};
   wide.srcXInBytes = p.srcXInBytes;
   wide.srcY = p.srcY;
@@ -41,47 +53,43 @@ CUDA_MEMCPY3D widened(const CUDA_MEMCPY2D& p) {
   return wide;
 }
 
-CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
-  CUDA_MEMCPY3D copy{};
-  copy.srcXInBytes = p.srcXInBytes;
-  copy.srcY = p.srcY;
-  copy.srcZ = p.srcZ;
-  copy.srcMemoryType = p.srcMemoryType;
-  copy.srcHost = p.srcHost;
-  copy.srcDevice = p.srcDevice;
-  copy.srcArray = p.srcArray;
-  copy.srcPitch = p.srcPitch;
-  copy.srcHeight = p.srcHeight;
-  copy.dstXInBytes = p.dstXInBytes;
-  copy.dstY = p.dstY;
-  copy.dstZ = p.dstZ;
-  copy.dstMemoryType = p.dstMemoryType;
-  copy.dstHost = p.dstHost;
-  copy.dstDevice = p.dstDevice;
-  copy.dstArray = p.dstArray;
-  copy.dstPitch = p.dstPitch;
-  copy.dstHeight = p.dstHeight;
-  copy.WidthInBytes = p.WidthInBytes;
-  copy.Height = p.Height;
-  copy.Depth = p.Depth;
-  return copy;
+// Also without the contexts of peers.
+template <class Parameters>
+CUDA_MEMCPY3D widened_3d(const Parameters& p) {
+  CUDA_MEMCPY3D wide = widened(p);
+  wide.srcZ = p.srcZ;
+  wide.srcHeight = p.srcHeight;
+  wide.dstZ = p.dstZ;
+  wide.dstHeight = p.dstHeight;
+  wide.Depth = p.Depth;
+  return wide;
 }
 
-CUresult copy_2d(CUstream stream, bool per_thread, const CUDA_MEMCPY2D* p, bool is_async) {
-  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return submit_copy(resolve_stream(stream, per_thread), widened(*p), is_async);
+template <class Parameters>
+CUresult copy_2d(CUstream handle, bool per_thread, const Parameters* p, bool is_async) {
+  if (p == nullptr || !has_memory_types(*p)) return CUDA_ERROR_INVALID_VALUE;
+  Stream& stream = resolve_stream(handle, per_thread);
+  const CUDA_MEMCPY3D copy = widened(*p);
+  require_arrays_of(*stream.context, copy);
+  return submit_copy(stream, copy, is_async);
 }
 
-CUresult copy_3d(CUstream stream, bool per_thread, const CUDA_MEMCPY3D* p, bool is_async) {
-  if (p == nullptr || p->srcLOD != 0 || p->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-  return submit_copy(resolve_stream(stream, per_thread), *p, is_async);
+template <class Parameters>
+CUresult copy_3d(CUstream handle, bool per_thread, const Parameters* p, bool is_async) {
+  if (p == nullptr || !has_memory_types(*p)) return CUDA_ERROR_INVALID_VALUE;
+  if (p->srcLOD != 0 || p->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream& stream = resolve_stream(handle, per_thread);
+  const CUDA_MEMCPY3D copy = widened_3d(*p);
+  require_arrays_of(*stream.context, copy);
+  return submit_copy(stream, copy, is_async);
 }
 
 CUresult copy_peer(CUstream stream, bool per_thread, const CUDA_MEMCPY3D_PEER* p, bool is_async) {
-  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  context_of(p->srcContext);
-  context_of(p->dstContext);
-  return submit_copy(resolve_stream(stream, per_thread), without_peers(*p), is_async);
+  if (p == nullptr || !has_memory_types(*p)) return CUDA_ERROR_INVALID_VALUE;
+  // An array knows its own.
+  if (p->srcMemoryType != CU_MEMORYTYPE_ARRAY) context_of(p->srcContext);
+  if (p->dstMemoryType != CU_MEMORYTYPE_ARRAY) context_of(p->dstContext);
+  return submit_copy(resolve_stream(stream, per_thread), widened_3d(*p), is_async);
 }
 
 // A linear copy between two kinds of memory.
@@ -155,3 +163,16 @@ SOFTGPU_TWIN_ENTRY(cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, (const CUDA_MEMCPY3D_PEE
 SOFTGPU_TWIN_ENTRY(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz,
                    (const CUDA_MEMCPY3D_PEER* p, CUstream stream),
                    { return copy_peer(stream, kPerThread, p, true); })
+
+// The older ABI: device addresses of 32 bits reach nothing, but host memory and arrays do not need
+// them.
+SOFTGPU_ENTRY_FLAVOUR(cuMemcpy2D, false, (const CUDA_MEMCPY2D_v1* p),
+                      { return copy_2d(nullptr, kPerThread, p, false); })
+SOFTGPU_ENTRY_FLAVOUR(cuMemcpy2DUnaligned, false, (const CUDA_MEMCPY2D_v1* p),
+                      { return copy_2d(nullptr, kPerThread, p, false); })
+SOFTGPU_ENTRY_FLAVOUR(cuMemcpy2DAsync, false, (const CUDA_MEMCPY2D_v1* p, CUstream stream),
+                      { return copy_2d(stream, kPerThread, p, true); })
+SOFTGPU_ENTRY_FLAVOUR(cuMemcpy3D, false, (const CUDA_MEMCPY3D_v1* p),
+                      { return copy_3d(nullptr, kPerThread, p, false); })
+SOFTGPU_ENTRY_FLAVOUR(cuMemcpy3DAsync, false, (const CUDA_MEMCPY3D_v1* p, CUstream stream),
+                      { return copy_3d(stream, kPerThread, p, true); })

@@ -69,7 +69,16 @@ std::string describe(const KernelWork& kernel, unsigned flags) {
 }
 
 const char* memory_name(CUmemorytype type) {
-  return type == CU_MEMORYTYPE_HOST ? "host" : type == CU_MEMORYTYPE_DEVICE ? "device" : "unified";
+  switch (type) {
+    case CU_MEMORYTYPE_HOST:
+      return "host";
+    case CU_MEMORYTYPE_DEVICE:
+      return "device";
+    case CU_MEMORYTYPE_ARRAY:
+      return "array";
+    default:
+      return "unified";
+  }
 }
 
 std::string describe(const CUDA_MEMCPY3D& copy, unsigned flags) {

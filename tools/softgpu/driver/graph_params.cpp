@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "tools/softgpu/driver/array.h"
 #include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/copy.h"
 #include "tools/softgpu/driver/event.h"
@@ -32,18 +33,23 @@ Place place_of(std::uint64_t address) {
   return {!allocation->is_host(), allocation->context};
 }
 
-Place source_place(const CUDA_MEMCPY3D& copy) {
+Place source_place(const CopyWork& work) {
+  const CUDA_MEMCPY3D& copy = work.parameters;
+  if (work.source_array != nullptr) return {true, work.source_array->context};
   if (copy.srcMemoryType == CU_MEMORYTYPE_HOST) return {};
   return place_of(copy.srcDevice);
 }
 
-Place destination_place(const CUDA_MEMCPY3D& copy) {
+Place destination_place(const CopyWork& work) {
+  const CUDA_MEMCPY3D& copy = work.parameters;
+  if (work.destination_array != nullptr) return {true, work.destination_array->context};
   if (copy.dstMemoryType == CU_MEMORYTYPE_HOST) return {};
   return place_of(copy.dstDevice);
 }
 
-bool can_replace_copy(const CUDA_MEMCPY3D& old, const CUDA_MEMCPY3D& next) {
-  return old.srcMemoryType == next.srcMemoryType && old.dstMemoryType == next.dstMemoryType &&
+bool can_replace_copy(const CopyWork& old, const CopyWork& next) {
+  return old.parameters.srcMemoryType == next.parameters.srcMemoryType &&
+         old.parameters.dstMemoryType == next.parameters.dstMemoryType &&
          source_place(old) == source_place(next) &&
          destination_place(old) == destination_place(next);
 }
@@ -156,14 +162,11 @@ void get_kernel_params(GraphNode& node, CUDA_KERNEL_NODE_PARAMS_v2* params) {
 }
 
 CopyWork make_copy(const CUDA_MEMCPY3D& params, CUcontext context) {
-  CopyWork work;
-  work.context = &context_of(context);
-  work.parameters = params;
+  Context& owner = context_of(context);
   if (params.Depth == 0 || params.Height == 0 || params.WidthInBytes == 0)
     fail(CUDA_ERROR_INVALID_VALUE);
   if (params.reserved0 != nullptr || params.reserved1 != nullptr) fail(CUDA_ERROR_INVALID_VALUE);
-  check(check_copy(params));
-  return work;
+  return checked_copy(params, owner);
 }
 
 MemsetWork make_memset(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
@@ -239,7 +242,7 @@ Work make_work(const CUgraphNodeParams& params) {
 bool can_replace(const Work& old, const Work& next) {
   if (old.index() != next.index()) return false;
   if (const auto* copy = std::get_if<CopyWork>(&old)) {
-    return can_replace_copy(copy->parameters, std::get<CopyWork>(next).parameters);
+    return can_replace_copy(*copy, std::get<CopyWork>(next));
   }
   if (const auto* set = std::get_if<MemsetWork>(&old)) {
     return can_replace_memset(set->parameters, std::get<MemsetWork>(next).parameters);

@@ -22,6 +22,7 @@ enum class MemoryKind {
   kRegistered,  // cuMemHostRegister
   kVariable,    // module-scope .global
   kConstant,    // module-scope .const: kernels cannot write it
+  kArray,       // of a CUDA array: no client knows its address
   kInternal,    // device heap, cooperative workspaces: not visible to cuMemFree, takes no ordinal
 };
 

@@ -53,6 +53,7 @@ enum class HandleKind : std::uint64_t {
   kUserObject,
   kGreenContext,
   kResourceDescriptor,
+  kArray,
 };
 
 // Handles of one kind. A slot is reused as soon as its object is gone, last in first out, as a real

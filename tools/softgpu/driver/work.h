@@ -16,6 +16,7 @@
 
 namespace softgpu {
 
+struct Array;      // driver/array.h
 struct Condition;  // driver/conditional.h
 struct Context;
 struct Event;
@@ -39,6 +40,8 @@ struct CopyWork {
   // The source when a pageable host buffer was staged at the call, rows packed; null in graph
   // nodes.
   std::shared_ptr<const std::vector<std::byte>> staged;
+  // The arrays that `parameters` names; null for a side in other memory.
+  std::shared_ptr<const Array> source_array, destination_array;
 };
 
 struct MemsetWork {
