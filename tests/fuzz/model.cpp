@@ -406,6 +406,8 @@ bool Model::apply_kind(const Step& s) {
       return memset(s);
     case Kind::k_copy:
       return copy(s);
+    case Kind::k_copy_batch:
+      return copy_batch(s);
     case Kind::k_host_write:
       return host_access(s, Mode::kWrite);
     case Kind::k_host_read:

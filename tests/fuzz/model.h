@@ -193,6 +193,7 @@ class Model {
   bool free_async(const Step& s);
   bool memset(const Step& s);
   bool copy(const Step& s);
+  bool copy_batch(const Step& s);
   bool host_access(const Step& s, Mode mode);
   bool observe(const Step& s);
   bool prefetch(const Step& s);

@@ -21,7 +21,14 @@ bool is_pinned(int memory) {
   return memory == kPinnedMemory || memory == kRegisteredMemory;
 }
 bool is_device(int memory) {
-  return memory == kDeviceMemory || memory == kManagedMemory;
+  return memory == kDeviceMemory || memory == kManagedMemory || is_array(memory);
+}
+
+// A grid takes copies with rows, a line those without; neither those that name only addresses.
+bool may_copy(int how, int to, int from) {
+  const bool has_grid = to == kGridMemory || from == kGridMemory;
+  const bool has_line = to == kLineMemory || from == kLineMemory;
+  return !(has_grid && (has_line || how < k2D)) && !(has_line && how > kDtoD);
 }
 
 }  // namespace
@@ -262,7 +269,7 @@ bool Model::free_async(const Step& s) {
 bool Model::memset(const Step& s) {
   BufferModel& buffer = buffers[at(s[2])];
   StreamRef ref;
-  if (!buffer.is_alive || buffer.memory == kPageableMemory) return false;
+  if (!buffer.is_alive || buffer.memory == kPageableMemory || is_array(buffer.memory)) return false;
   if (!resolve(s.thread, s[4], &ref) || buffer.context != ref.context) return false;
   if (s[1] == 0 && s[4] != kNullStream && s[4] != kPtszStream) return false;
   NodeModel node;
@@ -285,6 +292,7 @@ bool Model::copy(const Step& s) {
   const bool to_device = how == kHtoD || how == kHtoDAsync,
              to_host = how == kDtoH || how == kDtoHAsync;
   const bool within = is_peer || how == kDtoD || how == kDtoDAsync;
+  if (!may_copy(how, target.memory, source.memory)) return false;
   if (to_device && (!device_to || device_from)) return false;
   if (to_host && (device_to || !device_from)) return false;
   if (within && (!device_to || !device_from)) return false;
@@ -314,6 +322,38 @@ bool Model::copy(const Step& s) {
   const bool is_complete =
       target.memory == kPageableMemory || (!is_async(how) && has_pinned && !reads_now);
   if (is_complete) learn(s.thread, work_.back().all);
+  return true;
+}
+
+// Without order among its copies; sources that are not read in stream order must be free already.
+bool Model::copy_batch(const Step& s) {
+  StreamRef ref;
+  if (is_legacy(s[5]) || !resolve(s.thread, s[5], &ref)) return false;
+  if (s[1] == s[2] || s[1] == s[3] || s[1] == s[4] || s[3] == s[2] || s[3] == s[4]) return false;
+  NodeModel node;
+  node.type = NodeModel::kCopy;
+  std::vector<Access> read_now;
+  for (int i = 1; i <= 4; ++i) {
+    const BufferModel& buffer = buffers[at(s[at(i)])];
+    if (!can_use(buffer, s.thread) || is_array(buffer.memory)) return false;
+    if (buffer.context >= 0 && buffer.context != ref.context) return false;
+    const bool is_source = i % 2 == 0;
+    if (!is_source) {
+      node.accesses.push_back({s[at(i)], Mode::kWrite});
+      continue;
+    }
+    const bool is_early = s[0] != kInStream;
+    if (is_early && !can_access(known(s.thread), s[at(i)], Mode::kRead)) return false;
+    const bool is_over = s[0] == kDuringCall && !is_device(buffer.memory);
+    if (is_over) {
+      read_now.push_back({s[at(i)], Mode::kRead});
+    } else if (i == 2 || s[4] != s[2]) {
+      node.accesses.push_back({s[at(i)], Mode::kRead});
+    }
+  }
+  if (!submit(s, s[5], node)) return false;
+  if (!read_now.empty()) touch(host_bit(s.number), read_now, -1);
+  use(contexts[at(ref.context)], s);
   return true;
 }
 

@@ -92,11 +92,12 @@ bool Model::kernel_node(int thread, int module, int kernel, int grid, int block,
   node->module = module;
   node->module_life = slot.life;
   node->kernel = kernel;
-  return std::all_of(node->accesses.begin(), node->accesses.end(),
-                     [&](const Access& access) { return is_node_memory(access.buffer, context); });
+  return std::all_of(node->accesses.begin(), node->accesses.end(), [&](const Access& access) {
+    return is_node_memory(access.buffer, context) && !is_array(buffers[at(access.buffer)].memory);
+  });
 }
 
-// A kernel reaches what its own context made, pageable memory excepted.
+// A node reaches what its own context made, pageable memory excepted; of arrays only a copy.
 bool Model::is_node_memory(int buffer, int context) const {
   const BufferModel& slot = buffers[at(buffer)];
   return slot.is_alive && slot.context == context && slot.memory != kPageableMemory;
@@ -150,7 +151,7 @@ bool Model::host_function(const Step& s) {
   StreamRef ref;
   const BufferModel& buffer = buffers[at(s[2])];
   if (!resolve(s.thread, s[1], &ref) || !can_use(buffer, s.thread)) return false;
-  if (buffer.memory == kDeviceMemory) return false;
+  if (buffer.memory == kDeviceMemory || is_array(buffer.memory)) return false;
   if (buffer.context >= 0 && buffer.context != ref.context) return false;
   NodeModel node;
   node.type = NodeModel::kHost;
@@ -301,17 +302,23 @@ bool Model::graph_node(const Step& s) {
       }
       break;
     case Kind::k_graph_memset:
+      if (is_array(buffers[at(s[2])].memory)) return false;
       node.type = NodeModel::kMemset;
       node.accesses = {{s[2], Mode::kWrite}};
       break;
     case Kind::k_graph_copy:
       if (s[2] == s[3]) return false;
+      if (is_array(buffers[at(s[2])].memory) && is_array(buffers[at(s[3])].memory) &&
+          buffers[at(s[2])].memory != buffers[at(s[3])].memory) {
+        return false;
+      }
       node.type = NodeModel::kCopy;
       node.accesses = {{s[2], Mode::kWrite}, {s[3], Mode::kRead}};
       node.memory = buffers[at(s[2])].memory * 8 + buffers[at(s[3])].memory;
       break;
     case Kind::k_graph_host:
       if (buffers[at(s[2])].memory == kDeviceMemory) return false;
+      if (is_array(buffers[at(s[2])].memory)) return false;
       node.type = NodeModel::kHost;
       node.accesses = {{s[2], Mode::kWrite}};
       break;

@@ -172,8 +172,22 @@ int Planner::any_buffer(int thread, int stream, Mode mode, bool is_node) {
   std::vector<int> found;
   for (int i = 0; i < kBuffers; ++i) {
     const BufferModel& buffer = model_.buffers[at(i)];
+    if (is_node && is_array(buffer.memory)) continue;
     const bool is_here = buffer.context == ref.context || (!is_node && buffer.context < 0);
     if (is_here && model_.can_access(order, i, mode)) found.push_back(i);
+  }
+  return found.empty() ? -1 : random_.pick(found);
+}
+
+int Planner::any_array(int thread, int stream, Mode mode) {
+  StreamRef ref;
+  if (!model_.resolve(thread, stream, &ref)) return -1;
+  const Bits order = model_.before(thread, ref);
+  std::vector<int> found;
+  for (int i = 0; i < kBuffers; ++i) {
+    const BufferModel& buffer = model_.buffers[at(i)];
+    if (!is_array(buffer.memory) || buffer.context != ref.context) continue;
+    if (model_.can_access(order, i, mode)) found.push_back(i);
   }
   return found.empty() ? -1 : random_.pick(found);
 }
@@ -185,7 +199,7 @@ int Planner::any_host_buffer(int thread, int stream, bool with_pageable) {
   std::vector<int> found;
   for (int i = 0; i < kBuffers; ++i) {
     const BufferModel& buffer = model_.buffers[at(i)];
-    if (buffer.memory == kDeviceMemory) continue;
+    if (buffer.memory == kDeviceMemory || is_array(buffer.memory)) continue;
     const bool is_here = buffer.context == ref.context || (with_pageable && buffer.context < 0);
     if (is_here && model_.can_access(order, i, Mode::kWrite)) found.push_back(i);
   }
@@ -200,6 +214,7 @@ void Planner::plan(int thread) {
   static constexpr Piece kPieces[] = {
       {34, &Planner::plan_loop},         {7, &Planner::plan_observation},
       {10, &Planner::plan_copy},         {5, &Planner::plan_memset},
+      {6, &Planner::plan_array_copy},    {3, &Planner::plan_copy_batch},
       {4, &Planner::plan_host_function}, {4, &Planner::plan_value},
       {7, &Planner::plan_memory},        {5, &Planner::plan_pool},
       {2, &Planner::plan_place},         {6, &Planner::plan_stream_life},

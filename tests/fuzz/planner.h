@@ -56,6 +56,7 @@ class Planner {
   int any_event(int thread);
   int any_module(int thread);
   int any_buffer(int thread, int stream, Mode mode, bool is_node = true);
+  int any_array(int thread, int stream, Mode mode);
   int any_host_buffer(int thread, int stream, bool with_pageable);
   template <typename Slots>
   int live_slot(const Slots& slots, int thread, int context);
@@ -75,6 +76,9 @@ class Planner {
   void plan_cut(int thread, int stream);
   void plan_observation(int thread);
   void plan_copy(int thread);
+  void plan_array(int thread, int stream);
+  void plan_array_copy(int thread);
+  void plan_copy_batch(int thread);
   void plan_memset(int thread);
   void plan_host_function(int thread);
   void plan_value(int thread);

@@ -24,6 +24,8 @@ void Planner::plan_captured_work(int thread, int stream, int count) {
       const int buffer = any_buffer(thread, stream, Mode::kWrite);
       if (buffer >= 0)
         later(thread, Kind::k_memset, {random_.below(kMemsetHowCount), 1, buffer, key(), stream});
+    } else if (percent < 82) {
+      plan_array(thread, stream);
     } else if (percent < 88) {
       const int to = any_buffer(thread, stream, Mode::kWrite),
                 from = any_buffer(thread, stream, Mode::kRead);
@@ -183,7 +185,11 @@ bool Planner::plan_graph_nodes(int thread, int graph, int stream) {
       later(thread, Kind::k_graph_memset, {graph, after, buffer, key()});
     } else if (percent < 85) {
       const int from = any_buffer(thread, stream, Mode::kRead);
-      if (from >= 0) later(thread, Kind::k_graph_copy, {graph, after, buffer, from});
+      const int array = any_array(thread, stream, Mode::kWrite);
+      const bool is_to_array = array >= 0 && random_.percent(50);
+      if (from >= 0) {
+        later(thread, Kind::k_graph_copy, {graph, after, is_to_array ? array : buffer, from});
+      }
     } else if (percent < 89) {
       const int host = any_host_buffer(thread, stream, false);
       if (host >= 0) later(thread, Kind::k_graph_host, {graph, after, host, key()});

@@ -189,6 +189,57 @@ void Planner::plan_copy(int thread) {
   later(thread, Kind::k_copy, {how, to, from, offset, words, stream});
 }
 
+// To or from an array, as its kind allows; asynchronously by rows, so that a capture can have it.
+void Planner::plan_array(int thread, int stream) {
+  int array = any_array(thread, stream, Mode::kWrite);
+  int memory = array >= 0 ? model_.buffers[at(array)].memory : kGridMemory;
+  if (array < 0) {
+    array = free_slot(model_.buffers, thread);
+    if (array < 0 || some_capture_is_open()) return;
+    if (random_.percent(40)) memory = kLineMemory;
+    later(thread, Kind::k_alloc, {array, memory});
+  }
+  const bool is_to = random_.percent(50);
+  if (memory == kGridMemory) {
+    const int other = any_buffer(thread, stream, is_to ? Mode::kRead : Mode::kWrite,
+                                 some_capture_is_open() || random_.percent(50));
+    const int how = k2DAsync + 2 * random_.below(3);
+    const int to = is_to ? array : other, from = is_to ? other : array;
+    if (other >= 0) later(thread, Kind::k_copy, {how, to, from, 0, kWords, stream});
+    return;
+  }
+  const int host = any_host_buffer(thread, stream, true);
+  if (host < 0) return;
+  if (is_to) return later(thread, Kind::k_copy, {kHtoDAsync, array, host, 0, kWords, stream});
+  later(thread, Kind::k_copy, {kDtoHAsync, host, array, 16, 32, stream});
+}
+
+void Planner::plan_array_copy(int thread) {
+  const int rounds = random_.between(1, 4);
+  const int stream = any_stream(thread);
+  for (int i = 0; i < rounds; ++i) {
+    plan_array(thread, random_.percent(70) ? stream : any_stream(thread));
+  }
+}
+
+void Planner::plan_copy_batch(int thread) {
+  const int order = random_.between(kInStream, kAnyTime);
+  const int created = any_stream(thread, true);
+  const int stream = created >= 0 ? created : random_.percent(50) ? kPerThreadStream : kPtszStream;
+  const auto any = [&](Mode mode) {
+    return random_.percent(25) ? any_host_buffer(thread, stream, true)
+                               : any_buffer(thread, stream, mode);
+  };
+  // The model wants destinations that no other side has.
+  for (int tries = 0; tries < 4; ++tries) {
+    const int to = any(Mode::kWrite), other_to = any(Mode::kWrite);
+    const int from = any(Mode::kRead), other_from = any(Mode::kRead);
+    if (to < 0 || from < 0 || to == other_to || to == from || to == other_from) continue;
+    if (other_to < 0 || other_from < 0 || other_to == from || other_to == other_from) continue;
+    return later(thread, Kind::k_copy_batch, {order, to, from, other_to, other_from, stream});
+  }
+}
+
 void Planner::plan_memset(int thread) {
   const bool is_async = random_.percent(60);
   const int stream = is_async              ? any_stream(thread)
@@ -301,7 +352,7 @@ void Planner::plan_error(int thread) {
   }
   if (percent < 75) return later(thread, Kind::k_bad_handle, {random_.below(6), 0});
   const int buffer = any_buffer(thread, kNullStream, Mode::kRead);
-  if (buffer >= 0) later(thread, Kind::k_bad_copy, {random_.below(5), buffer});
+  if (buffer >= 0) later(thread, Kind::k_bad_copy, {random_.below(7), buffer});
 }
 
 // In a context that only this thread has and that then goes.

@@ -75,8 +75,13 @@ enum MemoryKind : int {
   kPinnedMemory,
   kManagedMemory,
   kPageableMemory,
-  kRegisteredMemory
+  kRegisteredMemory,
+  kGridMemory,  // a 2D array of 4 words a row: copies with rows only
+  kLineMemory   // a 1D array: 1D copies only
 };
+inline constexpr bool is_array(int memory) {
+  return memory == kGridMemory || memory == kLineMemory;
+}
 enum KernelId : int {
   kAffine,
   kMix,
@@ -126,6 +131,8 @@ enum CopyHow : int {
 inline constexpr bool is_async(int how) {
   return how % 2 == 1;
 }
+// Of copy_batch: when sources are read. As CUDA numbers them.
+enum BatchOrder : int { kInStream = 1, kDuringCall, kAnyTime };
 enum MemsetHow : int { kD8, kD16, kD32, k2DD8, k2DD16, k2DD32, kMemsetHowCount };
 
 // Of capture_end: the graph is destroyed at once.

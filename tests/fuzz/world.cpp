@@ -177,6 +177,7 @@ void Actor::forget_context(int context) {
   forget(world_.events, [](EventSlot& slot) { slot.handle = nullptr; });
   forget(world_.buffers, [](BufferSlot& slot) {
     slot.address = 0;
+    slot.array = nullptr;
     slot.words = nullptr;
   });
   forget(world_.modules, [](ModuleSlot& slot) {
@@ -349,6 +350,9 @@ void Actor::run(const Step& s) {
     case Kind::k_copy:
       run_copy(s);
       break;
+    case Kind::k_copy_batch:
+      run_copy_batch(s);
+      break;
     case Kind::k_module_load:
     case Kind::k_module_unload:
     case Kind::k_function_attribute:
@@ -432,8 +436,13 @@ void Actor::destroy_objects(int context) {
 // Prints what is left in the memory of a context.
 void Actor::read_all(int context) {
   for (BufferSlot& buffer : world_.buffers) {
-    if (buffer.context != context || buffer.address == 0) continue;
+    if (buffer.context != context || (buffer.address == 0 && buffer.array == nullptr)) continue;
     unsigned words[kWords] = {};
+    if (buffer.array != nullptr) {
+      read_array(buffer, words);
+      saw_hash(words);
+      continue;
+    }
     if (buffer.words == nullptr) failed(cuMemcpyDtoH(words, buffer.address, sizeof words));
     saw_hash(buffer.words == nullptr ? words : buffer.words);
   }

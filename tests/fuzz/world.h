@@ -42,10 +42,14 @@ struct EventSlot : Slot {
 
 struct BufferSlot : Slot {
   CUdeviceptr address = 0;    // 0: none
+  CUarray array = nullptr;    // of a grid or a line, which have no address
   unsigned* words = nullptr;  // where the host finds it, or null
   int memory = kDeviceMemory;
   int value = 0;  // what a value_write stored last
 };
+
+// All of one buffer to another, at least one of them an array.
+CUDA_MEMCPY3D whole_copy(const BufferSlot& to, const BufferSlot& from);
 
 struct ModuleSlot : Slot {
   CUmodule module = nullptr;
@@ -133,6 +137,9 @@ class Actor {
   void run_memory(const Step& s);
   void run_memset(const Step& s);
   void run_copy(const Step& s);
+  void run_line_copy(const Step& s);
+  void run_copy_batch(const Step& s);
+  void read_array(const BufferSlot& slot, unsigned* words);
   void run_code(const Step& s);
   void run_launch(const Step& s);
   void launch_with_attributes(const Step& s, unsigned rows, Arguments& arguments);
@@ -212,6 +219,20 @@ CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned,
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig*, CUfunction, void**, void**);
 CUresult cuStreamSynchronize_ptsz(CUstream);
 CUresult cuMemcpy_ptds(CUdeviceptr, CUdeviceptr, size_t);
+CUresult cuMemcpyAtoH_v2_ptds(void*, CUarray, size_t, size_t);
+CUresult cuMemcpyHtoA_v2_ptds(CUarray, size_t, const void*, size_t);
+CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr, CUarray, size_t, size_t);
+CUresult cuMemcpyDtoA_v2_ptds(CUarray, size_t, CUdeviceptr, size_t);
+CUresult cuMemcpyAtoA_v2_ptds(CUarray, size_t, CUarray, size_t, size_t);
+CUresult cuMemcpyAtoHAsync_v2_ptsz(void*, CUarray, size_t, size_t, CUstream);
+CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray, size_t, const void*, size_t, CUstream);
+CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr*, CUdeviceptr*, size_t*, size_t,
+                                    CUmemcpyAttributes*, size_t*, size_t, CUstream);
+CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*,
+                                 size_t*, size_t, size_t*, CUstream);
+// Of CUDA 12.8: cuda.h has a macro of that name.
+CUresult older_batch(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*, size_t*,
+                     size_t, size_t*, CUstream) __asm__("cuMemcpyBatchAsync");
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void*, size_t);
 CUresult cuMemcpyDtoH_v2_ptds(void*, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr, CUdeviceptr, size_t);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the steps that allocate, fill, copy and read memory.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "tests/fuzz/world.h"
 
@@ -19,11 +21,13 @@ struct End {
   CUmemorytype type;
   void* host;
   CUdeviceptr device;
+  CUarray array;
 };
 
 End end_of(const BufferSlot& slot) {
-  if (is_host_side(slot.memory)) return {CU_MEMORYTYPE_HOST, slot.words, 0};
-  return {CU_MEMORYTYPE_DEVICE, nullptr, slot.address};
+  if (is_host_side(slot.memory)) return {CU_MEMORYTYPE_HOST, slot.words, 0, nullptr};
+  if (is_array(slot.memory)) return {CU_MEMORYTYPE_ARRAY, nullptr, 0, slot.array};
+  return {CU_MEMORYTYPE_DEVICE, nullptr, slot.address, nullptr};
 }
 
 // 3D and 3D peer copies share their field names.
@@ -35,21 +39,26 @@ Parameters rows_of(const BufferSlot& to, const BufferSlot& from, int offset, int
   p.srcMemoryType = source.type;
   p.srcHost = source.host;
   p.srcDevice = source.device;
+  p.srcArray = source.array;
   p.dstMemoryType = target.type;
   p.dstHost = target.host;
   p.dstDevice = target.device;
+  p.dstArray = target.array;
   p.srcPitch = p.dstPitch = kRow;
   p.srcY = p.dstY = static_cast<std::size_t>(offset) / 4;
   p.WidthInBytes = kRow;
   p.Height = static_cast<std::size_t>(words) / 4 / static_cast<std::size_t>(slices);
+  p.Depth = static_cast<std::size_t>(slices);
   return p;
 }
 
 template <typename Parameters>
 Parameters slices_of(const BufferSlot& to, const BufferSlot& from, int offset, int words) {
   constexpr int kSlices = 2;
+  if (is_array(to.memory) || is_array(from.memory)) {  // which has one
+    return rows_of<Parameters>(to, from, offset, words, 1);
+  }
   auto p = rows_of<Parameters>(to, from, 0, words, kSlices);
-  p.Depth = kSlices;
   p.srcHeight = p.dstHeight = p.Height;
   // The offset goes into the addresses: it need not be a whole number of slices.
   const std::size_t bytes = static_cast<std::size_t>(offset) * sizeof(unsigned);
@@ -62,9 +71,33 @@ Parameters slices_of(const BufferSlot& to, const BufferSlot& from, int offset, i
 
 }  // namespace
 
+CUDA_MEMCPY3D whole_copy(const BufferSlot& to, const BufferSlot& from) {
+  auto p = rows_of<CUDA_MEMCPY3D>(to, from, 0, kWords, 1);
+  if (to.memory == kGridMemory || from.memory == kGridMemory) return p;
+  p.WidthInBytes = kBytes;
+  p.Height = 1;
+  return p;
+}
+
+void Actor::read_array(const BufferSlot& slot, unsigned* words) {
+  if (slot.memory == kLineMemory) {
+    failed(cuMemcpyAtoH(words, slot.array, 0, kBytes));
+    return;
+  }
+  CUDA_MEMCPY2D p{};
+  p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  p.srcArray = slot.array;
+  p.dstMemoryType = CU_MEMORYTYPE_HOST;
+  p.dstHost = words;
+  p.dstPitch = p.WidthInBytes = kRow;
+  p.Height = kBytes / kRow;
+  failed(cuMemcpy2D(&p));
+}
+
 void Actor::alloc(BufferSlot& slot, int memory) {
   slot.memory = memory;
   slot.address = 0;
+  slot.array = nullptr;
   slot.words = nullptr;
   void* host = nullptr;
   switch (memory) {
@@ -81,10 +114,27 @@ void Actor::alloc(BufferSlot& slot, int memory) {
       failed(cuMemAllocManaged(&slot.address, kBytes, CU_MEM_ATTACH_GLOBAL));
       slot.words = reinterpret_cast<unsigned*>(slot.address);
       break;
+    case kGridMemory:
+    case kLineMemory: {
+      const bool is_line = memory == kLineMemory;
+      const CUDA_ARRAY_DESCRIPTOR shape{is_line ? kWords : 4U, is_line ? 0 : kBytes / kRow,
+                                        CU_AD_FORMAT_UNSIGNED_INT32, 1};
+      failed(cuArrayCreate(&slot.array, &shape));
+      break;
+    }
     default:
       slot.words = world_.new_host_memory().data();
       slot.address = reinterpret_cast<CUdeviceptr>(slot.words);
       if (memory == kRegisteredMemory) failed(cuMemHostRegister(slot.words, kBytes, 0));
+  }
+  if (slot.array != nullptr) {
+    BufferSlot zeros;
+    zeros.memory = kPageableMemory;
+    unsigned words[kWords] = {};
+    zeros.words = words;
+    const CUDA_MEMCPY3D fill = whole_copy(slot, zeros);
+    failed(cuMemcpy3D(&fill));
+    failed(cuStreamSynchronize(nullptr));
   }
   if (slot.address == 0 || memory == kPageableMemory) return;
   failed(cuMemsetD32(slot.address, 0x01010101U * static_cast<unsigned>(memory + 1), kWords));
@@ -106,7 +156,9 @@ void Actor::free_buffer(BufferSlot& slot) {
         failed(cuMemFree(slot.address));
     }
   }
+  if (slot.array != nullptr) failed(cuArrayDestroy(slot.array));
   slot.address = 0;
+  slot.array = nullptr;
   slot.words = nullptr;
   slot.context = -1;
 }
@@ -131,6 +183,7 @@ void Actor::run_memory(const Step& s) {
       const bool is_own = s[1] == kPtszStream;
       const CUstream stream = is_own ? CU_STREAM_PER_THREAD : stream_of(s[1]);
       slot.memory = kDeviceMemory;
+      slot.array = nullptr;
       slot.words = nullptr;
       slot.address = 0;
       CUmemoryPool pool = nullptr;
@@ -160,7 +213,11 @@ void Actor::run_memory(const Step& s) {
       break;
     default: {
       unsigned words[kWords] = {};
-      failed(cuMemcpyDtoH(words, slot.address, kBytes));
+      if (slot.array != nullptr) {
+        read_array(slot, words);
+      } else {
+        failed(cuMemcpyDtoH(words, slot.address, kBytes));
+      }
       saw_hash(words);
     }
   }
@@ -205,9 +262,69 @@ void Actor::run_memset(const Step& s) {
   }
 }
 
+// The 1D copies with an array on at least one side.
+void Actor::run_line_copy(const Step& s) {
+  const BufferSlot &to = world_.buffers[s[1]], &from = world_.buffers[s[2]];
+  const bool is_own = s[5] == kPtszStream;
+  const CUstream stream = stream_of(s[5]);
+  const std::size_t skip = static_cast<std::size_t>(s[3]) * sizeof(unsigned);
+  const std::size_t bytes = static_cast<std::size_t>(s[4]) * sizeof(unsigned);
+  switch (s[0]) {
+    case kHtoD:
+      failed(
+          (is_own ? cuMemcpyHtoA_v2_ptds : cuMemcpyHtoA)(to.array, skip, from.words + s[3], bytes));
+      break;
+    case kHtoDAsync:
+      failed((is_own ? cuMemcpyHtoAAsync_v2_ptsz : cuMemcpyHtoAAsync)(
+          to.array, skip, from.words + s[3], bytes, stream));
+      break;
+    case kDtoH:
+      failed(
+          (is_own ? cuMemcpyAtoH_v2_ptds : cuMemcpyAtoH)(to.words + s[3], from.array, skip, bytes));
+      break;
+    case kDtoHAsync:
+      failed((is_own ? cuMemcpyAtoHAsync_v2_ptsz : cuMemcpyAtoHAsync)(to.words + s[3], from.array,
+                                                                      skip, bytes, stream));
+      break;
+    default:
+      if (to.array == nullptr) {
+        failed((is_own ? cuMemcpyAtoD_v2_ptds : cuMemcpyAtoD)(to.address + skip, from.array, skip,
+                                                              bytes));
+      } else if (from.array == nullptr) {
+        failed((is_own ? cuMemcpyDtoA_v2_ptds : cuMemcpyDtoA)(to.array, skip, from.address + skip,
+                                                              bytes));
+      } else {
+        failed((is_own ? cuMemcpyAtoA_v2_ptds : cuMemcpyAtoA)(to.array, skip, from.array, skip,
+                                                              bytes));
+      }
+  }
+}
+
+// order to from other_to other_from stream; by the entries of CUDA 13 or of 12.8.
+void Actor::run_copy_batch(const Step& s) {
+  const bool is_own = s[5] == kPtszStream;
+  const CUstream stream = stream_of(s[5]);
+  CUdeviceptr to[] = {address_of(s[1]), address_of(s[3])};
+  CUdeviceptr from[] = {address_of(s[2]), address_of(s[4])};
+  std::size_t sizes[] = {kBytes, kBytes / 2}, firsts[] = {0};
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = static_cast<CUmemcpySrcAccessOrder>(s[0]);
+  if (s.number % 2 == 0) {
+    failed((is_own ? cuMemcpyBatchAsync_v2_ptsz : cuMemcpyBatchAsync)(
+        to, from, sizes, 2, &attributes, firsts, 1, stream));
+  } else {
+    std::size_t fail_index = 0;
+    failed((is_own ? cuMemcpyBatchAsync_ptsz : older_batch)(to, from, sizes, 2, &attributes, firsts,
+                                                            1, &fail_index, stream));
+  }
+  std::fill(std::begin(to), std::end(to), 0);  // the call has read them
+  std::fill(std::begin(from), std::end(from), 0);
+}
+
 // how to from offset words stream
 void Actor::run_copy(const Step& s) {
   const BufferSlot &to = world_.buffers[s[1]], &from = world_.buffers[s[2]];
+  if (to.memory == kLineMemory || from.memory == kLineMemory) return run_line_copy(s);
   const bool is_per_thread = s[5] == kPtszStream;
   const CUstream stream = stream_of(s[5]);  // 0 where the entry's name says which one that is
   const std::size_t skip = static_cast<std::size_t>(s[3]) * sizeof(unsigned);
@@ -224,9 +341,11 @@ void Actor::run_copy(const Step& s) {
     flat.srcMemoryType = wide.srcMemoryType;
     flat.srcHost = wide.srcHost;
     flat.srcDevice = wide.srcDevice;
+    flat.srcArray = wide.srcArray;
     flat.dstMemoryType = wide.dstMemoryType;
     flat.dstHost = wide.dstHost;
     flat.dstDevice = wide.dstDevice;
+    flat.dstArray = wide.dstArray;
     flat.srcPitch = flat.dstPitch = kRow;
     flat.srcY = flat.dstY = wide.srcY;
     flat.WidthInBytes = kRow;
@@ -316,6 +435,19 @@ void Actor::run_bad_copy(const Step& s) {
     case 3:
       failed(cuMemcpyDtoDAsync(at, at + kBytes, 64, nullptr));
       break;
+    case 4:
+      failed(cuMemcpyAtoD(at, nullptr, 0, 16));
+      break;
+    case 5: {
+      CUdeviceptr to[] = {at, at}, from[] = {at + 128, at + kBytes};
+      std::size_t sizes[] = {16, 16}, firsts[] = {0}, fail_index = 0;
+      CUmemcpyAttributes attributes{};
+      attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+      failed(older_batch(to, from, sizes, 2, &attributes, firsts, 1, &fail_index,
+                         CU_STREAM_PER_THREAD));
+      saw(fail_index);
+      break;
+    }
     default:
       failed(cuMemsetD8(at, 5, std::size_t{1} << 32));
   }

@@ -295,12 +295,17 @@ void Actor::run_graph_node(const Step& s) {
     p.height = 1;
     failed(cuGraphAddMemsetNode(&node, slot.handle, after.data(), count, &p, context));
   } else if (s.kind == Kind::k_graph_copy) {
+    const BufferSlot &to = world_.buffers[s[2]], &from = world_.buffers[s[3]];
     CUDA_MEMCPY3D p{};
-    p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-    p.srcDevice = address_of(s[3]);
-    p.dstDevice = address_of(s[2]);
-    p.WidthInBytes = kWords * sizeof(unsigned);
-    p.Height = p.Depth = 1;
+    if (is_array(to.memory) || is_array(from.memory)) {
+      p = whole_copy(to, from);
+    } else {
+      p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+      p.srcDevice = address_of(s[3]);
+      p.dstDevice = address_of(s[2]);
+      p.WidthInBytes = kWords * sizeof(unsigned);
+      p.Height = p.Depth = 1;
+    }
     failed(cuGraphAddMemcpyNode(&node, slot.handle, after.data(), count, &p, context));
   } else if (s.kind == Kind::k_graph_host) {
     CUDA_HOST_NODE_PARAMS p{};
