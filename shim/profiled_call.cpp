@@ -3,7 +3,6 @@
 #include "shim/profiled_call.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "profiler/call_site.h"
 #include "profiler/report_writer.h"
@@ -51,7 +50,8 @@ bool may_wait(EntryId id, const CallFacts& facts) noexcept {
 
 // The device profiler draws graph launches itself.
 bool is_drawn_elsewhere(EntryId id) noexcept {
-  return std::string_view(row(id).api) == "cuGraphLaunch" && profiler::times_launches();
+  const bool is_graph_launch = id == EntryId::cuGraphLaunch || id == EntryId::cuGraphLaunch_ptsz;
+  return is_graph_launch && profiler::times_launches();
 }
 
 [[gnu::cold]] void note_span(EntryId id, std::uint64_t ns, const CallFacts& facts) noexcept {

@@ -46,10 +46,13 @@ struct TimedSlot {
 namespace {
 
 constexpr std::size_t kMostStreams = 512;  // of a context; later ones share the last
+// Slots of streams that are not done stay taken: more tries pass them by, and cost every launch
+// that finds the ring full.
 constexpr std::uint32_t kClaimProbes = 16;
 constexpr std::uint64_t kAnchorPeriodNs = 1'000'000'000;
 // An anchor that takes longer is asked for again at the next look: it would say little.
 constexpr std::uint64_t kAnchorPatienceNs = 2'000'000;
+// The first is often interrupted; each costs the context an event record.
 constexpr int kAnchorTries = 3;
 
 const auto kPerThreadHandle = reinterpret_cast<CUstream>(0x2);  // CU_STREAM_PER_THREAD
@@ -87,8 +90,8 @@ struct Ring {
   TimedSlot* slots;  // behind the ring
 };
 
-constinit std::atomic<Ring*> g_rings{nullptr};
-constinit runtime::Mutex g_mutex;                    // guards adding rings
+constinit std::atomic<Ring*> g_rings{nullptr};  // release pairs with the acquires of the readers
+constinit runtime::Mutex g_mutex;               // guards adding rings
 constinit std::atomic<std::uint32_t> g_capacity{0};  // launches of a ring; 0: off
 constinit std::atomic<std::uint32_t> g_ring_count{0};
 constinit std::atomic<std::uint32_t> g_stream_count{0};

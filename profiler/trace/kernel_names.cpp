@@ -15,7 +15,9 @@ namespace profiler {
 namespace {
 
 constexpr const char* kUnnamed = "kernel";
-constexpr std::size_t kHandles = 8192;  // a power of two
+// More functions than frameworks load, in some 1.5 MiB that exist only while launches are timed.
+// What finds no room is asked about at each launch, or is nameless.
+constexpr std::size_t kHandles = 8192;
 constexpr std::size_t kNames = 8192;
 constexpr std::size_t kNameBytes = 1 << 20;  // of all names
 constexpr std::size_t kProbes = 32;

@@ -18,7 +18,8 @@ constinit std::atomic<bool> g_keeps_spans{false};
 
 namespace {
 
-constexpr std::uint32_t kSpans = 2048;  // of a thread between two looks; a power of two
+// Of a thread between two looks: 40,000 a second, in 100 KiB a thread. A power of two.
+constexpr std::uint32_t kSpans = 2048;
 
 struct SpanRing {
   SpanRing* next = nullptr;  // written before the ring is published

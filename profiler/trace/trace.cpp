@@ -30,6 +30,7 @@
 namespace profiler {
 namespace {
 
+// What a killed process loses, against wake-ups in one that does nothing.
 constexpr long kPeriodNs = 50'000'000;
 // How long the end of the process waits for what the rings hold, which takes milliseconds, and then
 // for names and lines, which may have to be read from large files.

@@ -306,7 +306,9 @@ def scenarios(options):
                 log = "none" if name == "exit_in_a_signal_handler" else "unordered"
                 found = differences(bare, profiled, log)
                 require(bare.status == 0 and not found, f"{name}, {order}: {found}")
-        for path in pathlib.Path(folder).iterdir():
+        paths = list(pathlib.Path(folder).iterdir())
+        require(len(paths) >= len(SCENARIOS), f"{len(paths)} traces of {len(SCENARIOS)} programs")
+        for path in paths:
             # The thread that left may have held a lock of the driver, and then its trace ends early.
             is_complete = Trace.of_file(path).header["is_complete"] == 1
             require(is_complete or path.name.startswith("exit_in_a_signal_handler"), f"{path.name} is not complete")
