@@ -10,6 +10,7 @@
 
 #include "api/backend.h"
 #include "api/failure.h"
+#include "runtime/float_scope.h"
 
 namespace api {
 namespace {
@@ -176,6 +177,7 @@ int CpuBackend::elapsed_ms(Event& start, Event& end, float* milliseconds) noexce
     return fail(CAJETA_XPU_ERROR_INVALID_RESOURCE_HANDLE,
                 "elapsed time needs events with timing that were recorded");
   }
+  const runtime::DefaultFloats scope;
   *milliseconds = static_cast<float>(static_cast<double>(recorded_ns[1] - recorded_ns[0]) / 1e6);
   return CAJETA_XPU_SUCCESS;
 }

@@ -8,6 +8,8 @@
 #include <cpuid.h>
 #endif
 
+#include "runtime/float_scope.h"
+
 namespace profiler {
 
 constinit Clock g_clock;
@@ -78,6 +80,7 @@ void calibrate() noexcept {
 }  // namespace
 
 void start_clock() noexcept {
+  const runtime::DefaultFloats scope;
   g_clock.start_ns = monotonic_ns();
   g_clock.uses_tsc = has_invariant_tsc();
   if (g_clock.uses_tsc) calibrate();

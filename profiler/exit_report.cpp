@@ -25,6 +25,7 @@
 #include "profiler/site_table.h"
 #include "profiler/stack_walk.h"
 #include "runtime/counters.h"
+#include "runtime/float_scope.h"
 #include "runtime/log.h"
 #include "runtime/unknown_entries.h"
 
@@ -199,6 +200,7 @@ void wait_to_be_killed() noexcept {
 
 void write_now(const char* moment, bool reads_symbols) noexcept {
   const int saved_errno = errno;
+  const runtime::DefaultFloats scope;
   ReportInput input{};
   if (collect(moment, reads_symbols, &input)) deliver(input);
   errno = saved_errno;

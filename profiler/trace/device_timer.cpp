@@ -19,6 +19,7 @@
 #include "profiler/stack_walk.h"
 #include "profiler/trace/kernel_names.h"
 #include "runtime/driver_scope.h"
+#include "runtime/float_scope.h"
 #include "runtime/mutex.h"
 #include "runtime/stream_map.h"
 
@@ -294,6 +295,7 @@ bool time_on_host(const Anchor& anchor, CUevent event, std::uint64_t* ns) noexce
   if (runtime::real.cuEventElapsedTime(&milliseconds, anchor.event, event) != CUDA_SUCCESS) {
     return false;
   }
+  const runtime::DefaultFloats scope;
   const double at = static_cast<double>(anchor.host_ns) + static_cast<double>(milliseconds) * 1e6;
   *ns = at > 0 ? static_cast<std::uint64_t>(at) : 0;
   return true;

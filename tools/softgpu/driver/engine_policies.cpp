@@ -4,10 +4,10 @@
 // silent. Driver lock held on entry everywhere.
 
 #include <algorithm>
-#include <thread>
 #include <unordered_set>
 
 #include "tools/softgpu/driver/engine_core.h"
+#include "tools/softgpu/driver/own_thread.h"
 
 namespace softgpu {
 namespace {
@@ -182,7 +182,7 @@ bool Engine::is_host_idle() const {
 void Engine::start_progress_thread() {
   if (!has_progress_thread_) {
     has_progress_thread_ = true;
-    std::thread([this] { progress_loop(); }).detach();
+    start_thread([this] { progress_loop(); });
   }
   changed_.notify_all();
 }
@@ -206,7 +206,7 @@ void Engine::start_workers() {
   while (workers_ < kMaxWorkers && idle_workers_ < ready_.size()) {
     ++workers_;
     ++idle_workers_;
-    std::thread([this] { worker_loop(); }).detach();
+    start_thread([this] { worker_loop(); });
   }
 }
 

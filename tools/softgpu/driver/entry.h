@@ -16,11 +16,12 @@
 
 #include "tools/softgpu/driver/entry_table.h"
 #include "tools/softgpu/driver/state.h"
+#include "tools/softgpu/ptx/float_environment.h"
 
 namespace softgpu {
 
-// Prologue and epilogue of one call. Costs two loads when nothing is asked for that has to see
-// calls.
+// Prologue and epilogue of one call. Costs two loads and two looks at the floating-point
+// environment when nothing is asked for that has to see calls.
 class Call {
  public:
   explicit Call(EntryId id) {
@@ -56,6 +57,8 @@ class Call {
   void end();
   void note_result(CUresult code) const;
 
+  // All work of the device that the program's threads do, they do in a call.
+  const DefaultFloats floats_;
   bool is_watched_ = false;
   EntryId id_{};
   CUresult verdict_ = CUDA_SUCCESS;

@@ -8,10 +8,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "tools/softgpu/driver/engine_core.h"
 #include "tools/softgpu/driver/log.h"
+#include "tools/softgpu/driver/own_thread.h"
 
 namespace softgpu {
 namespace {
@@ -35,7 +35,7 @@ class HostThread {
     jobs_.push_back(std::move(job));
     if (!is_started_) {
       is_started_ = true;
-      std::thread([this] { run(); }).detach();
+      start_thread([this] { run(); });
     }
     changed_.notify_one();
   }

@@ -6,10 +6,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/graph.h"
+#include "tools/softgpu/driver/own_thread.h"
 
 namespace softgpu {
 
@@ -28,7 +28,7 @@ class DestructorThread {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls_.push_back({function, pointer});
     if (!is_running_) {
-      std::thread([this] { loop(); }).detach();
+      start_thread([this] { loop(); });
       is_running_ = true;
     }
     changed_.notify_one();

@@ -12,29 +12,27 @@
 #include <limits>
 #include <type_traits>
 
+#include "tools/softgpu/ptx/float_environment.h"
+
 namespace softgpu::ptx {
 
 enum class Round : std::uint8_t { kNearest, kZero, kDown, kUp };
 
 inline constexpr std::uint32_t kCanonicalNan32 = 0x7fffffffu;
 
-// Holds the thread's rounding mode for the directed forms. Values must pass through opaque() so
-// that the compiler, which assumes round to nearest, neither folds nor moves the arithmetic out of
-// the scope.
+// The thread's rounding mode for the directed forms. Values must pass through opaque() so that the
+// compiler, which assumes round to nearest, neither folds nor moves the arithmetic out of the
+// scope.
 class DirectedRounding {
  public:
-  explicit DirectedRounding(Round round) : saved_(std::fegetround()) {
-    std::fesetround(round == Round::kZero   ? FE_TOWARDZERO
-                    : round == Round::kDown ? FE_DOWNWARD
-                    : round == Round::kUp   ? FE_UPWARD
-                                            : FE_TONEAREST);
-  }
-  ~DirectedRounding() { std::fesetround(saved_); }
-  DirectedRounding(const DirectedRounding&) = delete;
-  DirectedRounding& operator=(const DirectedRounding&) = delete;
+  explicit DirectedRounding(Round round)
+      : scope_(round == Round::kZero   ? FE_TOWARDZERO
+               : round == Round::kDown ? FE_DOWNWARD
+               : round == Round::kUp   ? FE_UPWARD
+                                       : FE_TONEAREST) {}
 
  private:
-  int saved_;
+  RoundingScope scope_;
 };
 
 template <class T>
