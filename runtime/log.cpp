@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capped message writer. spdlog is not used here: it allocates, throws and registers
-// destructors, none of which a preloaded library may do inside a foreign process.
+// The capped message writer. Not spdlog, which the tools use: docs/ARCHITECTURE.md says why.
 #include "runtime/log.h"
-
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+
+#include "runtime/standard_error.h"
 
 namespace runtime {
 namespace {
@@ -32,7 +31,7 @@ void warn(const char* format, ...) noexcept {
     if (wanted > 0) used += wanted;
     if (used > static_cast<int>(sizeof line) - 2) used = sizeof line - 2;
     line[used++] = '\n';
-    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(used));
+    write_standard_error(line, static_cast<std::size_t>(used));
   }
   errno = saved_errno;
 }
