@@ -16,6 +16,7 @@
 #include "tools/cli/library_file.h"
 #include "tools/cli/output.h"
 #include "tools/cli/program_file.h"
+#include "tools/cli/sanitizers.h"
 #include "tools/cli/setting_check.h"
 
 extern "C" char** environ;
@@ -231,6 +232,8 @@ void check_program(const std::string& name, const std::string& library, Findings
     }
     add(findings, Health::kOk, "program",
         behind + program.path + ", dynamic, without other rights" + cuda);
+    const std::string advice = sanitizer_advice(program);
+    if (!advice.empty()) add(findings, Health::kWarn, "sanitizer", advice);
   } catch (const Failure& failure) {
     add(findings, Health::kFail, "program", failure.what());
   }

@@ -20,6 +20,8 @@ namespace {
 // Segments and entries looked at, so that a broken file costs no time.
 constexpr std::size_t kMostSegments = 256;
 constexpr std::size_t kMostDynamic = 4096;
+// Of names of symbols: a large program that exports everything has some ten million bytes.
+constexpr std::uint64_t kMostNames = 64 << 20;
 
 class File {
  public:
@@ -34,6 +36,14 @@ class File {
   bool read(std::uint64_t offset, Value* value) const {
     return offset <= INT64_MAX && pread(file_, value, sizeof *value, static_cast<off_t>(offset)) ==
                                       static_cast<ssize_t>(sizeof *value);
+  }
+  // As many as there are.
+  std::string bytes(std::uint64_t offset, std::uint64_t size) const {
+    std::string buffer(size, '\0');
+    if (offset > INT64_MAX) return "";
+    const ssize_t length = pread(file_, buffer.data(), size, static_cast<off_t>(offset));
+    buffer.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return buffer;
   }
   // Up to the first zero byte, 255 bytes at most.
   std::string text(std::uint64_t offset) const {
@@ -57,8 +67,15 @@ std::vector<Elf64_Phdr> segments_of(const File& file, const Elf64_Ehdr& header) 
   return segments;
 }
 
-std::vector<std::string> needed_of(const File& file, const std::vector<Elf64_Phdr>& segments) {
+// What the dynamic section says.
+struct Dynamic {
+  std::vector<std::string> needed;
+  std::string names;  // of symbols and libraries, each behind a zero byte
+};
+
+Dynamic dynamic_of(const File& file, const std::vector<Elf64_Phdr>& segments) {
   std::uint64_t strings = 0;
+  std::uint64_t strings_size = 0;
   std::vector<std::uint64_t> names;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
@@ -67,18 +84,35 @@ std::vector<std::string> needed_of(const File& file, const std::vector<Elf64_Phd
       Elf64_Dyn entry;
       if (!file.read(segment.p_offset + i * sizeof entry, &entry) || entry.d_tag == DT_NULL) break;
       if (entry.d_tag == DT_STRTAB) strings = entry.d_un.d_ptr;
+      if (entry.d_tag == DT_STRSZ) strings_size = entry.d_un.d_val;
       if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
     }
   }
-  std::vector<std::string> needed;
+  Dynamic dynamic;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_LOAD || strings < segment.p_vaddr) continue;
     if (strings - segment.p_vaddr >= segment.p_filesz) continue;
     const std::uint64_t offset = segment.p_offset + (strings - segment.p_vaddr);
-    for (const std::uint64_t name : names) needed.push_back(file.text(offset + name));
+    for (const std::uint64_t name : names) dynamic.needed.push_back(file.text(offset + name));
+    dynamic.names = file.bytes(offset, std::min(strings_size, kMostNames));
     break;
   }
-  return needed;
+  return dynamic;
+}
+
+// The runtime's entry is named whether it is a library or part of the program.
+void find_sanitizer(const Dynamic& dynamic, ProgramFile* program) {
+  using namespace std::string_literals;
+  if (dynamic.names.find("\0__asan_init\0"s) != std::string::npos) {
+    program->sanitizer = Sanitizer::kAddress;
+  } else if (dynamic.names.find("\0__tsan_init\0"s) != std::string::npos) {
+    program->sanitizer = Sanitizer::kThread;
+  }
+  for (const std::string& library : dynamic.needed) {
+    program->has_shared_sanitizer |= library.starts_with("libasan.") ||
+                                     library.starts_with("libtsan.") ||
+                                     library.starts_with("libclang_rt.");
+  }
 }
 
 void read_elf(const File& file, ProgramFile* program) {
@@ -93,7 +127,9 @@ void read_elf(const File& file, ProgramFile* program) {
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type == PT_INTERP) program->interpreter = file.text(segment.p_offset);
   }
-  program->needed = needed_of(file, segments);
+  const Dynamic dynamic = dynamic_of(file, segments);
+  program->needed = dynamic.needed;
+  find_sanitizer(dynamic, program);
 }
 
 void read_script(const File& file, ProgramFile* program) {

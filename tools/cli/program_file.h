@@ -9,6 +9,8 @@
 
 namespace cli {
 
+enum class Sanitizer { kNone, kAddress, kThread };
+
 struct ProgramFile {
   std::string path;
   bool is_elf = false;
@@ -16,7 +18,9 @@ struct ProgramFile {
   std::uint16_t machine = 0;        // e_machine
   std::string interpreter;          // of an ELF program; empty: static
   std::vector<std::string> needed;  // libraries
-  std::string script_interpreter;   // behind "#!"
+  Sanitizer sanitizer = Sanitizer::kNone;
+  bool has_shared_sanitizer = false;  // its runtime is a library
+  std::string script_interpreter;     // behind "#!"
   std::string script_argument;
   bool is_privileged = false;  // runs with other rights than ours: the loader ignores LD_PRELOAD
 };

@@ -17,6 +17,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/program_file.h"
 #include "tools/cli/report_file.h"
+#include "tools/cli/sanitizers.h"
 #include "tools/cli/setting_check.h"
 
 extern "C" char** environ;
@@ -128,6 +129,7 @@ int run_program(const RunOptions& options) {
   const std::string library = find_library(options.library);
   Environment changes(options.settings.begin(), options.settings.end());
   changes.emplace_back("LD_PRELOAD", appended_preload(library));
+  for (const auto& change : sanitizer_environment()) changes.push_back(change);
   const bool was_warned = warn_beforehand(options, library);
   const bool asks_nothing =
       options.settings.empty() && !options.prints_report && !has_any_setting();
