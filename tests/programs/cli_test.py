@@ -396,6 +396,8 @@ OFFERS = {
     "cajeta-xpu report --format ": {"text", "json", "csv", "markdown", "html"},
     "cajeta-xpu check --no": {"--no-new-sites"},
     "cajeta-xpu completions z": {"zsh"},
+    "cajeta-xpu report --log": {"--log-level"},
+    "cajeta-xpu doctor --log-level ": {"trace", "debug", "info", "warn", "error", "off"},
     "cajeta-xpu merge -o one.p": {"one.pftrace"},
     "cajeta-xpu profile sum": {"summary"},
     "cajeta-xpu profile summary o": {"one.pftrace"},
@@ -423,6 +425,40 @@ def zsh_offers(tool, line):
 def fish_offers(tool, line):
     script = f"source fish; complete -C '{line}' | string replace -r '\\t.*' ''; or true"
     return ["fish", "-N", "-c", script], {**tool.environment, "HOME": str(tool.folder)}
+
+
+def case_diagnostics(tool):
+    """-v and --log-level: what is found, set and read, on standard error alone."""
+    planted, shim = tool.options.planted, tool.options.shim
+    plain, quiet = tool("run", "-q", "--report", "--", planted)
+    out, err = tool("run", "-q", "-v", "--report", "--", planted)
+    require(out == plain and quiet.count("cajeta-xpu: ") == 0, f"without -v: {quiet}")
+    for part in (f"the library is {shim}, found by --library", "set CAJETA_XPU_DRIVER_PROFILE=1", f"set LD_PRELOAD={shim}",
+                 f"start {planted}", f"{planted} ended with status 0", " bytes\n", "is a report of process "):
+        require(part in err, f"-v does not say {part}: {err}")
+    said = [line for line in err.splitlines() if line.startswith("cajeta-xpu: ")]
+    require(all(" ms later: " in line for line in said), f"-v: a line without its time: {err}")
+    require("trace, " not in err and "the library was opened" in err, f"-v: {err}")
+    require("asked for nothing" in tool("run", "--", "true")[1], "the note is gone by default")
+    require(tool("run", "--log-level", "error", "--", "true")[1] == "", "a note at level error")
+    require(tool("-v", "run", "-q", "--", "true")[1] != "", "-v before the command")
+    _, err = tool("--log-level=trace", "env", "--preload")
+    require("no library beside this tool: " in err or "found beside this tool" in err, f"--log-level=trace: {err}")
+    _, err = tool("run", "-q", "--log-level=info", "--", "sh", "-c", "kill -9 $$", status=-signal.SIGKILL)
+    require("sh was ended by signal 9" in err, f"a killed program: {err}")
+    # A program's name may hold anything.
+    _, err = tool("run", "-q", "-v", "--", "echo", "\033[2J")
+    require("\033" not in err, f"control characters: {err!r}")
+    # What ends a command stays one line, as it was.
+    missing = tool.folder / "missing.json"
+    for options in ((), ("--log-level", "error"), ("-v",)):
+        require(tool.refuses("report", *options, missing).startswith(f"cajeta-xpu: {missing}: cannot open"), f"{options}")
+    require(tool("report", "--log-level", "off", missing, status=2)[1] == "", "a line at level off")
+    tool.refuses("report", "--log-level", "loud", missing, names=["--log-level", "trace", "debug", "info", "warn", "error", "off"])
+    tool.refuses("run", "--log-level", "loud", "--", "true", status=125, names=["trace"])
+    tool.refuses("-v", names=["no command is given"])
+    with pathlib.Path("/dev/full").open("w", encoding="utf-8") as full:
+        subprocess.run(tool.command(["run", "-q", "-v", "--", "true"]), stderr=full, env=tool.environment, check=True)
 
 
 def case_completions(tool):

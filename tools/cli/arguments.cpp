@@ -9,6 +9,7 @@
 
 #include "profiler/json_report.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/output.h"
 #include "tools/cli/setting_check.h"
@@ -48,6 +49,7 @@ class CommandLine {
 
   int parse_and_run(int count, char** arguments) {
     std::vector<std::string> words(arguments + 1, arguments + count);
+    move_common_behind_command(&words);
     is_run_ = !words.empty() && words[0] == "run";
     require_known(words);
     if (is_run_) split_program(&words);
@@ -59,6 +61,7 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       throw Failure(line_of(error), code());
     }
+    choose_log_level();
     return chosen_();
   }
 
@@ -72,6 +75,38 @@ class CommandLine {
 
   CLI::App* command(const std::string& name, const std::string& purpose) {
     return app_.add_subcommand(name, purpose);
+  }
+  // Of commands that look for things and read them.
+  void add_common(CLI::App* command) {
+    command->add_flag("-v,--verbose", verbosity_,
+                      "Say what is found, read and set; twice: what was looked at");
+    choice(command->add_option("--log-level", log_level_, "What is said on standard error (warn)"),
+           log_level_names());
+  }
+  void choose_log_level() const {
+    const auto& names = log_level_names();
+    if (!log_level_.empty()) {
+      const auto found = std::find(names.begin(), names.end(), log_level_);
+      set_log_level(static_cast<LogLevel>(found - names.begin()));
+    } else if (verbosity_ > 0) {
+      set_log_level(verbosity_ > 1 ? LogLevel::kTrace : LogLevel::kDebug);
+    }
+  }
+  // "cajeta-xpu -v run" is meant as "cajeta-xpu run -v".
+  static void move_common_behind_command(std::vector<std::string>* words) {
+    std::size_t count = 0;
+    while (count < words->size()) {
+      const std::string& word = (*words)[count];
+      const bool is_level = word.starts_with("--log-level");
+      const bool is_verbose = word == "--verbose" || (word.starts_with("-v") &&
+                                                      word.find_first_not_of('v', 1) == word.npos);
+      if (!is_level && !is_verbose) break;
+      count += word == "--log-level" ? 2 : 1;
+    }
+    if (count >= words->size()) words->clear();
+    if (count == 0 || words->empty()) return;
+    const auto command = words->begin() + static_cast<std::ptrdiff_t>(count);
+    std::rotate(words->begin(), command, command + 1);
   }
   CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& values) {
     option->check(undescribed(CLI::IsMember(values)))->type_name(joined_by(values, "|"));
@@ -142,6 +177,7 @@ class CommandLine {
                   "Become the program; nothing can be said at its end");
     run->add_flag("-q,--quiet", run_.is_quiet, "Do not say why the library was not loaded");
     run->add_option("PROGRAM", program_, "The program and its arguments, best behind --");
+    add_common(run);
     on_choice(run, [this] { return begin_run(); });
   }
 
@@ -184,6 +220,7 @@ class CommandLine {
            names);
     add_top(report, &report_.view.top);
     report->add_flag("--stacks", report_.view.has_stacks, "The call stacks of each place");
+    add_common(report);
     on_choice(report, [this] { return show_reports(report_); });
   }
 
@@ -236,6 +273,7 @@ class CommandLine {
             "What is judged: blocked,calls,launches,failed (all), or none")
         ->type_name("LIST");
     add_format(compare, &compare_.format, {"text", "json", "markdown"});
+    add_common(compare);
     on_choice(compare, [this] { return compare_reports(compare_); });
   }
 
@@ -266,6 +304,7 @@ class CommandLine {
     CLI::App* merge = command("merge", "Add the reports of several processes up to one");
     merge->add_option("FILE", merge_.files, "Reports in JSON")->required()->type_name("");
     file(merge->add_option("-o,--output", merge_.out, "The sum; - is standard output")->required());
+    add_common(merge);
     on_choice(merge, [this] { return merge_reports(merge_); });
   }
 
@@ -313,6 +352,7 @@ class CommandLine {
     file(check->add_option("--allow", check_.allow_file,
                            "Parts of places that may be new, one a line"));
     check->add_flag("-q,--quiet", check_.is_quiet, "Only say what is broken");
+    add_common(check);
     on_choice(check, [this] { return check_reports(check_); });
   }
 
@@ -321,6 +361,7 @@ class CommandLine {
     doctor->add_option("PROGRAM", doctor_.program, "A program to look at")->type_name("");
     file(doctor->add_option("--library", doctor_.library, "The library, if it is not found"));
     add_format(doctor, &doctor_.format, {"text", "json"});
+    add_common(doctor);
     on_choice(doctor, [this] { return examine(doctor_); });
   }
 
@@ -334,6 +375,7 @@ class CommandLine {
         ->type_name("");
     add_format(profile, &profile_.format, {"text", "json", "csv", "markdown"});
     add_top(profile, &profile_.top);
+    add_common(profile);
     on_choice(profile, [this] { return show_profile(profile_); });
   }
 
@@ -350,6 +392,7 @@ class CommandLine {
                      "Most stacks (folded) or records of a trace (200000)")
         ->type_name("N")
         ->check(undescribed(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000})));
+    add_common(export_command);
     on_choice(export_command, [this] { return export_file(export_); });
   }
 
@@ -358,6 +401,7 @@ class CommandLine {
     add_format(env, &env_.format, {"text", "json", "markdown", "man"});
     env->add_flag("--preload", env_.is_preload, "Only the LD_PRELOAD to set, for scripts");
     file(env->add_option("--library", env_.library, "The library, if it is not found"));
+    add_common(env);
     on_choice(env, [this] { return show_environment(env_); });
   }
 
@@ -479,6 +523,8 @@ class CommandLine {
   ExportOptions export_;
   EnvOptions env_;
   std::string shell_;
+  std::string log_level_;
+  int verbosity_ = 0;
 };
 
 }  // namespace
@@ -490,10 +536,10 @@ int run_command_line(int count, char** arguments) {
     is_run = count > 1 && std::string_view(arguments[1]) == "run";
     return line.parse_and_run(count, arguments);
   } catch (const Failure& failure) {
-    say(failure.what());
+    log(LogLevel::kError, failure.what());
     return failure.code();
   } catch (const std::exception& error) {
-    say(std::string("internal failure: ") + error.what());
+    log(LogLevel::kError, std::string("internal failure: ") + error.what());
     return is_run ? kLauncherFailed : kBadInput;
   }
 }

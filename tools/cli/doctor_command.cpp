@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tools/cli/commands.h"
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/doctor_checks.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/json_output.h"
@@ -85,7 +86,9 @@ void print_text(const Findings& findings) {
 int examine(const DoctorOptions& options) {
   Findings findings;
   const std::string library = check_library(options.library, &findings);
+  log(LogLevel::kDebug, "asking the driver, in a process of its own");
   check_driver(&findings);
+  log(LogLevel::kDebug, "the driver has answered, or has not");
   if (!options.program.empty()) check_program(options.program, library, &findings);
   check_preloads(library, &findings);
   check_settings(&findings);

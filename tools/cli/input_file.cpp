@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/output.h"
 
 namespace cli {
 namespace {
@@ -30,6 +32,7 @@ std::string read_input(const std::string& path) {
   const int error = errno;
   if (!is_stdin) close(file);
   if (length < 0) throw Failure(path + ": cannot read: " + std::strerror(error));
+  log(LogLevel::kDebug, "read " + input_name(path) + ", " + grouped(bytes.size()) + " bytes");
   if (bytes.size() > kMostBytes) throw Failure(path + ": it is larger than 4 GiB");
   return bytes;
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 
 namespace cli {
@@ -28,9 +29,8 @@ void write_file(const std::string& path, const std::function<bool(int)>& write) 
   if (file < 0) refuse(path, errno);
   int error = write(file) ? 0 : errno;
   if (close(file) != 0 && error == 0) error = errno;
-  if (is_special && error == 0) return;
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  if (error == 0) error = errno;
+  if (error == 0 && !is_special && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return log(LogLevel::kDebug, "wrote " + path);
   if (!is_special) unlink(temporary.c_str());
   refuse(path, error);
 }

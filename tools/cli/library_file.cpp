@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 
 namespace cli {
@@ -43,13 +44,19 @@ std::string find_library(const std::string& given) {
     const std::filesystem::path folder = own_folder();
     places = {folder / kName, folder / CAJETA_XPU_LIBDIR / kName, folder / "../../shim" / kName};
   }
+  const char* const reasons[] = {given.empty() ? "beside this tool" : "by --library",
+                                 "where it is installed", "in the build folder of this tool"};
   std::string looked;
-  for (const std::filesystem::path& place : places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::filesystem::path& place = places[i];
     const std::string path = real_path(place);
     if (!path.empty() && access(path.c_str(), R_OK) == 0) {
       require_nameable(path);
+      log(LogLevel::kInfo, "the library is " + path + ", found " + reasons[i]);
       return path;
     }
+    log(LogLevel::kTrace,
+        "no library " + std::string(reasons[i]) + ": " + place.lexically_normal().string());
     looked += (looked.empty() ? "" : ", ") + place.lexically_normal().string();
   }
   throw Failure("the library is not at " + looked + "; expected --library FILE to name " + kName,
@@ -62,7 +69,10 @@ std::string appended_preload(const std::string& library) {
   for (std::size_t start = 0; start < before.size();) {
     std::size_t end = before.find_first_of(" :", start);
     if (end == std::string::npos) end = before.size();
-    if (end > start && real_path(before.substr(start, end - start)) == library) return before;
+    if (end > start && real_path(before.substr(start, end - start)) == library) {
+      log(LogLevel::kDebug, "LD_PRELOAD names the library already");
+      return before;
+    }
     start = end + 1;
   }
   return before.empty() ? library : before + ":" + library;

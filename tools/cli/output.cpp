@@ -8,12 +8,13 @@
 #include <cstdlib>
 
 #include "profiler/text_buffer.h"
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 
 namespace cli {
 
 void say(const std::string& line) {
-  std::fprintf(stderr, "cajeta-xpu: %s\n", line.c_str());
+  log(LogLevel::kWarn, line);
 }
 
 void print(std::string_view text) {

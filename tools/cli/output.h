@@ -11,7 +11,7 @@ namespace cli {
 
 inline constexpr std::size_t kWidth = 100;
 
-// "cajeta-xpu: LINE" on standard error.
+// "cajeta-xpu: LINE" on standard error, unless --log-level is above warn.
 void say(const std::string& line);
 
 // Standard output; a Failure when it cannot be written.

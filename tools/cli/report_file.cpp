@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/input_file.h"
 #include "tools/cli/output.h"
@@ -367,6 +368,8 @@ Report parse_report(std::string_view text, const std::string& name) {
   try {
     Report report = parse_unnamed(text);
     report.file = name;
+    log(LogLevel::kDebug, name + " is a report of process " + std::to_string(report.process.pid) +
+                              ", " + grouped(report.entries.size()) + " entries");
     return report;
   } catch (const Failure& failure) {
     throw Failure(name + ": " + failure.what());
@@ -383,7 +386,7 @@ ReportFiles read_reports(const std::vector<std::string>& paths) {
     try {
       files.reports.push_back(read_report(path));
     } catch (const Failure& failure) {
-      say(failure.what());
+      log(LogLevel::kError, failure.what());
       ++files.unreadable;
     }
   }

@@ -2,6 +2,7 @@
 // `run`: the program with the library preloaded, and what can be said afterwards. Exit codes as
 // env(1); everything of ours goes to standard error.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "tools/cli/child.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/library_file.h"
 #include "tools/cli/load_watch.h"
@@ -108,11 +110,25 @@ bool has_any_setting() {
   return false;
 }
 
+void tell_beforehand(const RunOptions& options, const Environment& changes) {
+  for (const auto& [name, value] : changes) log(LogLevel::kInfo, "set " + name + "=" + value);
+  std::string words;
+  for (const std::string& word : options.program) words += " " + word;
+  log(LogLevel::kInfo, "start" + words);
+}
+
+std::string end_text(int status) {
+  if (WIFSIGNALED(status)) return " was ended by signal " + std::to_string(WTERMSIG(status));
+  return " ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
 // True when we said that the library does not get into the program.
 bool warn_beforehand(const RunOptions& options, const std::string& library) {
   const std::string path = find_program(options.program[0]);
   try {
     const ProgramFile program = program_behind(look_at(path));
+    log(LogLevel::kInfo, options.program[0] + " is " + path +
+                             (program.path == path ? "" : ", which " + program.path + " runs"));
     const std::string reason = reason_against(program, look_at(library));
     if (reason.empty()) return false;
     if (!options.is_quiet) say("the library is not loaded: " + program.path + " is " + reason);
@@ -137,18 +153,26 @@ int run_program(const RunOptions& options) {
     say("run: the library is asked for nothing; see --defer, --profile, --sites, --report, "
         "--profiler");
   }
-  if (options.replaces_itself) replace_process(options.program, changes);
+  if (options.replaces_itself) {
+    tell_beforehand(options, changes);
+    replace_process(options.program, changes);
+  }
 
   std::optional<ReportFolder> folder;
   if (options.prints_report) {
     folder.emplace();
     changes.emplace_back("CAJETA_XPU_REPORT", folder->pattern());
   }
+  tell_beforehand(options, changes);
   int status = 0;
   {
     const LoadWatch watch(library);
     status = run_child(options.program, changes);
-    if (watch.was_ignored() && !was_warned && !options.is_quiet) {
+    log(LogLevel::kInfo, options.program[0] + end_text(status));
+    const bool was_ignored = watch.was_ignored();
+    log(LogLevel::kDebug, was_ignored ? "nothing opened the library meanwhile"
+                                      : "the library was opened meanwhile, as far as can be seen");
+    if (was_ignored && !was_warned && !options.is_quiet) {
       say("the library was loaded neither into " + options.program[0] +
           " nor into anything it started; try: cajeta-xpu doctor " + options.program[0]);
     }
@@ -157,7 +181,7 @@ int run_program(const RunOptions& options) {
     try {
       print_report(*folder);
     } catch (const Failure& failure) {
-      say(failure.what());  // the exit code is the program's
+      log(LogLevel::kError, failure.what());  // the exit code is the program's
     }
     folder.reset();
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/output.h"
 #include "tools/cli/trace_fields.h"
@@ -442,6 +443,9 @@ Trace parse_trace(std::string_view bytes, const std::string& name) {
                         : "no trace: expected the packets of one");
     }
     read_packets(bytes, &trace);
+    log(LogLevel::kDebug, name + " is a trace: " + grouped(trace.samples.size()) + " samples, " +
+                              grouped(trace.kernels.size()) + " launches, " +
+                              grouped(trace.spans.size()) + " calls");
   } catch (const Failure& failure) {
     throw Failure(name + ": " + failure.what());
   }
