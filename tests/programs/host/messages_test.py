@@ -143,6 +143,41 @@ def message_on_small_stack(host):
     return None
 
 
+# softgpu's own, bare and shimmed: a message at its first call, a log of operations.
+TOLD = {"CAJETA_SOFTGPU_ORDER": "sideways"}
+TOLD_LINE = b"softgpu: CAJETA_SOFTGPU_ORDER=sideways is not valid: use early (default), late, random:SEED or free\n"
+
+
+def message_of_softgpu(host):
+    for mode in ("bare", *SHIMMED):
+        run = host.run(program(host), mode, TOLD)
+        require((run.returncode, run.stdout) == (0, b"100\n") and run.stderr.count(TOLD_LINE) == 1, f"{mode}: {run}")
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = host.run(program(host), mode, TOLD, stderr=writer)
+        os.close(writer)
+        require((run.returncode, run.stdout) == (0, b"100\n"), f"{mode}, no reader: {run}")
+        with open("/dev/full", "wb") as full:
+            run = host.run(program(host), mode, TOLD | {"CAJETA_SOFTGPU_LOG": "/dev/full"}, stderr=full)
+        require((run.returncode, run.stdout) == (0, b"100\n"), f"{mode}, full: {run}")
+
+
+def message_beside_spdlog(host):
+    """The program's loggers and softgpu's know nothing of each other."""
+    bare = None
+    for mode in ("bare", *SHIMMED):
+        log = host.path("operations")
+        run = host.run([host.program("own_spdlog")], mode, TOLD | {"CAJETA_SOFTGPU_LOG": log})
+        end = (run.returncode, run.stdout, run.stderr.count(TOLD_LINE))
+        require(end == (0, b"program error result 100\n1 loggers\n", 1), f"{mode}: {run}")
+        with open(log, encoding="utf-8") as file:
+            operations = sorted(file)
+        bare = bare or operations
+        # A trace adds events around each launch.
+        is_same = operations == bare or mode == "traced" and len(operations) > len(bare)
+        require(len(bare) == 102 and is_same, f"{mode}: {len(operations)} operations, bare {len(bare)}")
+
+
 if __name__ == "__main__":
     sys.exit(
         main(
@@ -153,6 +188,8 @@ if __name__ == "__main__":
                 message_nowhere,
                 message_not_in_data,
                 message_on_small_stack,
+                message_of_softgpu,
+                message_beside_spdlog,
             ],
             __doc__,
         )

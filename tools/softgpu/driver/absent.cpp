@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/parse.h"
 
@@ -58,7 +58,7 @@ void hide_absent_entries() {
   const auto* const names = static_cast<const char*>(dynamic_value(DT_STRTAB));
   if (symbols == nullptr || names == nullptr || range.end == 0 ||
       !make_writable(symbols + range.first, symbols + range.end)) {
-    std::fprintf(stderr, "softgpu: cannot hide entries from dlsym\n");
+    say("cannot hide entries from dlsym");
     return;
   }
   for (std::uint32_t i = range.first; i < range.end; ++i) {

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <string>
 
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/output_file.h"
 
@@ -70,7 +70,7 @@ bool start_counters() {
     if (memory != MAP_FAILED) mapped = static_cast<char*>(memory);
   }
   close(file);
-  if (mapped == nullptr) std::fprintf(stderr, "softgpu: cannot write the counters file\n");
+  if (mapped == nullptr) say("cannot write the counters file");
   counters().text.store(mapped, std::memory_order_release);
   return mapped != nullptr;
 }

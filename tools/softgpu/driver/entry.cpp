@@ -4,10 +4,7 @@
 
 #include "tools/softgpu/driver/entry.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
 #include <mutex>
 #include <new>
 
@@ -17,6 +14,7 @@
 #include "tools/softgpu/driver/engine_core.h"
 #include "tools/softgpu/driver/faults.h"
 #include "tools/softgpu/driver/host_function.h"
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/trace.h"
@@ -142,12 +140,7 @@ extern "C" __attribute__((visibility("hidden"))) int softgpu_not_implemented(
   Call prologue(static_cast<EntryId>(index));
   if (prologue.verdict() != CUDA_SUCCESS) return prologue.verdict();
   if (!is_reported[index].exchange(true)) {
-    char line[160];
-    const int length = std::snprintf(line, sizeof line, "softgpu: %s is not implemented\n",
-                                     kEntryTable[index].symbol);
-    if (write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) {
-      // Nobody to tell.
-    }
+    say("%s is not implemented", kEntryTable[index].symbol);
   }
   return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -9,6 +9,7 @@
 #include "tools/softgpu/driver/conditional.h"
 #include "tools/softgpu/driver/context.h"
 #include "tools/softgpu/driver/launch.h"
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/log.h"
 #include "tools/softgpu/driver/memory.h"
 #include "tools/softgpu/driver/misuse.h"
@@ -134,7 +135,7 @@ class KernelOperation final : public Operation {
       std::fwrite(device_.output().data(), 1, device_.output().size(), stdout);
     }
     if (run_ != nullptr && run_->fault() != ptx::Fault::kNone) {
-      std::fprintf(stderr, "softgpu: %s\n", run_->fault_message().c_str());
+      say("%s", run_->fault_message().c_str());
       note_fault(error_of(run_->fault()));
       set_sticky_error(*context, error_of(run_->fault()));
     }

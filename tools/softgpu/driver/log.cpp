@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the operation log. The file is opened at the first question; every line is one write to a
-// file in append mode, so lines of several threads do not mix and none is lost when the process is
-// killed.
+// Writes the operation log. The file is opened at the first question, in append mode, so that lines
+// of several threads do not mix.
 
 #include "tools/softgpu/driver/log.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/memory.h"
 #include "tools/softgpu/driver/options.h"
 #include "tools/softgpu/driver/output_file.h"
@@ -20,10 +17,14 @@
 namespace softgpu {
 namespace {
 
-int log_file() {
-  static const int file =
-      options().log_path.empty() ? -1 : open_output(options().log_path, O_WRONLY | O_APPEND);
-  return file;
+// Null: nobody wants one.
+const LineLog* operation_log() {
+  static const LineLog* const log = []() -> const LineLog* {
+    if (options().log_path.empty()) return nullptr;
+    const int file = open_output(options().log_path, O_WRONLY | O_APPEND);
+    return file >= 0 ? new LineLog(file, "") : nullptr;
+  }();
+  return log;
 }
 
 // Writes the allocation that `word` points into; false if there is none.
@@ -37,38 +38,18 @@ bool describe_pointer(std::uint64_t word, std::string* text) {
 
 }  // namespace
 
-int open_output(std::string path, int flags) {
-  if (const std::size_t at = path.find("%p"); at != std::string::npos) {
-    path.replace(at, 2, std::to_string(getpid()));
-  }
-  const int file = open(path.c_str(), flags | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) {
-    std::fprintf(stderr, "softgpu: cannot write %s: %s\n", path.c_str(), std::strerror(errno));
-  }
-  return file;
-}
-
-void write_fully(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 bool is_logging() {
-  return log_file() >= 0 || is_tracing();
+  return operation_log() != nullptr || is_tracing();
 }
 
 void log_operation(std::uint64_t stream_ordinal, std::uint64_t sequence, std::string_view text) {
-  if (log_file() < 0) return;
+  const LineLog* const log = operation_log();
+  if (log == nullptr) return;
   std::string line = std::to_string(stream_ordinal >> 32) + '.' +
                      std::to_string(stream_ordinal & 0xffffffff) + ' ' + std::to_string(sequence) +
                      ' ';
   line.append(text);
-  line += '\n';
-  write_fully(log_file(), line);
+  log->write(line);
 }
 
 std::string describe_bytes(const void* bytes, std::size_t size) {

@@ -3,11 +3,8 @@
 
 #include "tools/softgpu/driver/misuse.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -18,6 +15,7 @@
 #include "tools/softgpu/driver/engine_core.h"
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/graph.h"
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/module_objects.h"
 #include "tools/softgpu/driver/options.h"
 
@@ -25,12 +23,7 @@ namespace softgpu {
 namespace {
 
 void tell(Misuse kind, const char* entry) {
-  char line[200];
-  const int length =
-      std::snprintf(line, sizeof line, "softgpu: misuse in %s: %s\n", entry, name(kind));
-  if (write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) {
-    // Nobody to tell.
-  }
+  say("misuse in %s: %s", entry, name(kind));
 }
 
 void note(Misuse kind, std::size_t place, const char* entry) {

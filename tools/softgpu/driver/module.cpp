@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries about modules. Parsing runs without the driver lock, so that loading does not hold up
 // running work.
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 
@@ -10,6 +9,7 @@
 #include "tools/softgpu/driver/entry.h"
 #include "tools/softgpu/driver/fatbin.h"
 #include "tools/softgpu/driver/jit_options.h"
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/misuse.h"
 #include "tools/softgpu/driver/module_loading.h"
 #include "tools/softgpu/driver/module_objects.h"
@@ -132,7 +132,7 @@ CUresult read_code(const char* entry, ImageSource source, unsigned option_count,
     // A caller without a log would never learn why.
     if (!jit.has_error_log()) {
       while (log.ends_with('\n')) log.pop_back();
-      std::fprintf(stderr, "softgpu: %s: %s\n", entry, log.c_str());
+      say("%s: %s", entry, log.c_str());
     }
   }
   return image.code;

@@ -3,11 +3,11 @@
 
 #include "tools/softgpu/driver/options.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "tools/softgpu/driver/absent.h"
+#include "tools/softgpu/driver/line_log.h"
 #include "tools/softgpu/driver/parse.h"
 
 namespace softgpu {
@@ -160,8 +160,7 @@ Options read_options() {
     const char* const text = std::getenv(variable.name);
     if (text == nullptr) continue;
     if (!variable.set(text, &options)) {
-      std::fprintf(stderr, "softgpu: %s=%s is not valid: use %s\n", variable.name, text,
-                   variable.legal);
+      say("%s=%s is not valid: use %s", variable.name, text, variable.legal);
     }
   }
   return options;
