@@ -4,13 +4,18 @@
 //   reuse MODE FILE    closes it and opens FILE, which so becomes descriptor 2, with r, w or a in
 //                      MODE as O_RDWR, O_WRONLY or O_APPEND; its output goes there
 //   replace FILE       puts FILE over it (dup2), as a program does that logs to a file
+//   close FILE         closes what it does not know, after its first calls, and opens FILE, in
+//   which
+//                      its output is; then it looks driver entries up
 //   small              makes the first call on a thread with the smallest stack
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <initializer_list>
 
 #include "tests/programs/host/tiny.h"
 
@@ -28,6 +33,20 @@ void replace(const char* path) {
   const int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
   if (dup2(file, STDERR_FILENO) != STDERR_FILENO) std::_Exit(91);
   close(file);
+}
+
+void close_others(const char* path) {
+  (void)dlsym(RTLD_DEFAULT, "cuInit");
+  for (int file = 3; file < 1024; ++file) close(file);
+  const int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  for (int other = file + 1; other < 30; ++other) dup2(file, other);
+  for (const char* name : {"cuMemAlloc_v2", "cuLaunchKernel", "cuNothing"}) {
+    (void)dlsym(RTLD_DEFAULT, name);
+    void* entry = nullptr;
+    CUdriverProcAddressQueryResult answer;
+    (void)cuGetProcAddress(name, &entry, 12000, 0, &answer);
+  }
+  dprintf(file, "descriptor %d\n", file);
 }
 
 void* first_call(void*) {
@@ -53,6 +72,7 @@ int main(int count, char** arguments) {
   if (std::strcmp(what, "replace") == 0) replace(arguments[2]);
   if (std::strcmp(what, "small") == 0) call_on_small_stack();
   tiny::start();
+  if (std::strcmp(what, "close") == 0) close_others(arguments[2]);
   for (int i = 0; i < 100; ++i) tiny::bump(1);
   std::printf("%u\n", tiny::cell());
   if (std::strcmp(what, "reuse") == 0) dprintf(STDERR_FILENO, "result %u\n", tiny::cell());

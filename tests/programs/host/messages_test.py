@@ -143,6 +143,29 @@ def message_on_small_stack(host):
     return None
 
 
+def message_of_lookups(host):
+    """The log of look-ups is in its own file, though the program closes every descriptor, or cannot be written."""
+    data, log, fifo = host.path("data"), host.path("lookups"), host.path("fifo")
+    os.mkfifo(fifo)
+    for mode in ("bare", "preloaded", "deferred"):
+        for where in (log, "stderr", "/dev/full", fifo, "/nowhere/log"):
+            extra = {"CAJETA_XPU_LOG_LOOKUPS": where} if mode != "bare" else None
+            run = host.run(program(host, "close", data), mode, extra)
+            with open(data, "rb") as file:
+                end = (run.returncode, run.stdout, file.read())
+            require(end == (0, b"100\n", b"descriptor 3\n"), f"{mode} {where}: {end} {run.stderr}")
+            if mode == "bare":
+                break
+            if where.startswith("/nowhere") or where == "/dev/full":
+                require(run.stderr.count(b"cannot write CAJETA_XPU_LOG_LOOKUPS") == 1, f"{mode} {where}: {run}")
+            if where == "stderr":
+                require(run.stderr.count(b"name=cuNothing version=12000") == 1, f"{mode}: {run}")
+        if mode != "bare":
+            with open(log, "rb") as file:
+                require(file.read().count(b"name=cuNothing version=12000") == 1, f"{mode}: the file")
+            os.unlink(log)
+
+
 # softgpu's own, bare and shimmed: a message at its first call, a log of operations.
 TOLD = {"CAJETA_SOFTGPU_ORDER": "sideways"}
 TOLD_LINE = b"softgpu: CAJETA_SOFTGPU_ORDER=sideways is not valid: use early (default), late, random:SEED or free\n"
@@ -188,6 +211,7 @@ if __name__ == "__main__":
                 message_nowhere,
                 message_not_in_data,
                 message_on_small_stack,
+                message_of_lookups,
                 message_of_softgpu,
                 message_beside_spdlog,
             ],
