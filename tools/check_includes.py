@@ -20,10 +20,11 @@ LAYERS = {
     # For programs, which know nothing of the library's inside.
     "runtime/include": (["runtime/include"], []),
     "tools/softgpu": (["tools/softgpu"], ["runtime/driver_entries.def"]),
-    # What the format of a report is made of, what is known of names, and the table of settings.
+    # What the format of a report is made of, what is known of names, the table of settings, and writing without
+    # signals, as `run` must while its program runs.
     "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/function_name.h", "profiler/json_report.h",
                                   "profiler/json_writer.h", "profiler/module_list.h", "profiler/python_code.h",
-                                  "profiler/text_buffer.h", "runtime/options.h"]),
+                                  "profiler/text_buffer.h", "runtime/options.h", "runtime/write_shield.h"]),
     "tests": (None, []),
 }
 # The libraries load into foreign processes: nothing but libc, std, CUDA headers and libunwind's declarations.

@@ -457,8 +457,16 @@ def case_diagnostics(tool):
     tool.refuses("report", "--log-level", "loud", missing, names=["--log-level", "trace", "debug", "info", "warn", "error", "off"])
     tool.refuses("run", "--log-level", "loud", "--", "true", status=125, names=["trace"])
     tool.refuses("-v", names=["no command is given"])
-    with pathlib.Path("/dev/full").open("w", encoding="utf-8") as full:
-        subprocess.run(tool.command(["run", "-q", "-v", "--", "true"]), stderr=full, env=tool.environment, check=True)
+    for words in (["run", "-v", "--", "sh", "-c", "exit 41"], ["run", "--report", "--", planted, "-"]):
+        status = 41 if "sh" in words else 0
+        reader, writer = os.pipe()
+        os.close(reader)
+        with pathlib.Path("/dev/full").open("w", encoding="utf-8") as full:
+            for where in (writer, full):
+                run = subprocess.run(tool.command(words), stdout=subprocess.DEVNULL, stderr=where, env=tool.environment,
+                                     check=False)
+                require(run.returncode == status, f"{words}: {run.returncode} where nobody reads what is said")
+        os.close(writer)
 
 
 def case_completions(tool):

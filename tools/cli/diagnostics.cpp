@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/diagnostics.h"
 
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <array>
 
@@ -40,12 +41,21 @@ class Lead final : public spdlog::custom_flag_formatter {
   spdlog::log_clock::time_point last_ = spdlog::log_clock::now();
 };
 
+class ErrorSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    print_error({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
+
 spdlog::logger& logger() {
   static spdlog::logger* const instance = [] {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<Lead>('*').set_pattern("cajeta-xpu: %*%v");
-    auto* const made =
-        new spdlog::logger("cajeta-xpu", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    auto* const made = new spdlog::logger("cajeta-xpu", std::make_shared<ErrorSink>());
     made->set_formatter(std::move(formatter));
     made->set_level(spdlog::level::warn);
     return made;

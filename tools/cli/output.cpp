@@ -8,10 +8,15 @@
 #include <cstdlib>
 
 #include "profiler/text_buffer.h"
+#include "runtime/write_shield.h"
 #include "tools/cli/diagnostics.h"
 #include "tools/cli/failure.h"
 
 namespace cli {
+
+void print_error(std::string_view text) {
+  (void)runtime::write_shielded(STDERR_FILENO, text.data(), text.size());  // nobody is left to tell
+}
 
 void say(const std::string& line) {
   log(LogLevel::kWarn, line);

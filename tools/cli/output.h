@@ -11,6 +11,10 @@ namespace cli {
 
 inline constexpr std::size_t kWidth = 100;
 
+// Standard error, where it can be written. A reader that has gone ends neither this command nor the
+// program that it runs.
+void print_error(std::string_view text);
+
 // "cajeta-xpu: LINE" on standard error, unless --log-level is above warn.
 void say(const std::string& line);
 

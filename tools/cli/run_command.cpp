@@ -77,7 +77,7 @@ void print_report(const ReportFolder& folder) {
   std::erase_if(sum.process.settings,
                 [](const auto& setting) { return setting.first == "REPORT"; });
   const Page page = page_of(sum, {});
-  std::fputs(text_of(page, wants_colour(STDERR_FILENO)).c_str(), stderr);
+  print_error(text_of(page, wants_colour(STDERR_FILENO)));
 }
 
 void require_legal(const RunOptions& options) {
