@@ -29,7 +29,8 @@ int main(int count, char** arguments) {
     delete[] block;
   }
   if (std::strcmp(fault, "leak") == 0) {
-    void* volatile block = std::malloc(77);
+    auto* volatile block = static_cast<char*>(std::malloc(77));
+    block[0] = 1;
     block = nullptr;
   }
   if (std::strcmp(fault, "race") == 0) {
