@@ -172,7 +172,6 @@ class CudaBackend final : public Backend {
     ContextScope scope(context_of(stream));
     runtime::StreamQueue* queue = queue_of(stream);
     if (queue == nullptr) return 0;
-    runtime::QueueGuard guard(queue->lock());
     return queue->pending();
   }
   std::uint64_t stream_stat(Stream& stream, int which) noexcept override;
@@ -345,7 +344,6 @@ std::uint64_t CudaBackend::stream_stat(Stream& stream, int which) noexcept {
   ContextScope scope(context_of(stream));
   runtime::StreamQueue* queue = queue_of(stream);
   if (queue == nullptr) return uncounted;
-  runtime::QueueGuard guard(queue->lock());
   return uncounted + pick(queue->counts, queue->pending(), which);
 }
 

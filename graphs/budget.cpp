@@ -49,12 +49,11 @@ bool drop_oldest(Recordings* recordings, const Sequence* keep) noexcept {
 bool drop_elsewhere(const StreamQueue& mine) noexcept {
   bool dropped = false;
   runtime::for_each_queue(nullptr, [&](StreamQueue& other) {
-    if (dropped || &other == &mine || other.is_open() || !other.lock().try_lock()) return;
-    if (!other.is_open() && other.is_in_use()) {
-      runtime::DriverScope scope(other.context(), true);
-      dropped = drop_oldest(other.recordings, nullptr);
-    }
-    other.lock().unlock();
+    if (dropped || &other == &mine || other.is_open()) return;
+    const runtime::SubmitTurn turn = runtime::SubmitTurn::at_once(other);
+    if (!turn || other.is_open() || !other.is_in_use()) return;
+    runtime::DriverScope scope(other.context(), true);
+    dropped = drop_oldest(other.recordings, nullptr);
   });
   return dropped;
 }
@@ -87,11 +86,13 @@ Sequence* add_within_budget(StreamQueue& queue, Sequence& batch, std::uint32_t l
 
 void account_plan(const GraphPlan& plan) noexcept {
   g_counters.add(g_counters.graph_bytes, plan.bytes);
+  g_counters.add(g_counters.exec_bytes, plan.bytes);
 }
 
 void release_plan(Sequence& sequence) noexcept {
   if (sequence.plan == nullptr) return;
   give_back(sequence.plan->bytes);
+  g_counters.exec_bytes.fetch_sub(sequence.plan->bytes, std::memory_order_relaxed);
   destroy_plan(sequence.plan);
   sequence.plan = nullptr;
 }

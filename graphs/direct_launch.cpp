@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/direct_launch.h"
 
+#include "runtime/deferral.h"
+#include "runtime/flush.h"
 #include "runtime/mutants.h"
 
 namespace graphs {
@@ -25,20 +27,23 @@ ArgumentPointers::ArgumentPointers(const Sequence& sequence, const LaunchSlot& s
   }
 }
 
-CUresult launch_directly(CUstream stream, const Sequence& sequence, std::uint32_t first,
-                         std::uint32_t last) noexcept {
-  CUresult error = CUDA_SUCCESS;
+void launch_directly(runtime::ContextState& context, CUstream stream, const Sequence& sequence,
+                     std::uint32_t first, std::uint32_t last) noexcept {
   if (is_mutant(Mutant::kLastLaunchDropped) && last - first > 1) --last;
   for (std::uint32_t i = first; i < last; ++i) {
     std::uint32_t turn = is_mutant(Mutant::kDirectOrderReversed) ? first + (last - 1 - i) : i;
     const LaunchSlot& slot = sequence.slots[turn];
     ArgumentPointers arguments(sequence, slot);
-    CUresult result = runtime::launch_now(slot.function(), slot.shape, slot.attributes, stream,
-                                          arguments.kernel_params(), arguments.extra());
-    if (error == CUDA_SUCCESS) error = result;
-    if (error != CUDA_SUCCESS && is_mutant(Mutant::kFirstErrorOnly)) break;
+    const auto launch = [&]() noexcept {
+      return runtime::launch_now(slot.function(), slot.shape, slot.attributes, stream,
+                                 arguments.kernel_params(), arguments.extra());
+    };
+    CUresult result = launch();
+    // As in the program's own calls: what our graphs hold is given back first.
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && runtime::give_back_graphs()) result = launch();
+    if (result != CUDA_SUCCESS) runtime::launch_failed(context, result);
+    if (result != CUDA_SUCCESS && is_mutant(Mutant::kFirstErrorOnly)) break;
   }
-  return error;
 }
 
 }  // namespace graphs

@@ -2,6 +2,7 @@
 // Submission one by one: the fallback, and what replay is compared with in tests.
 #pragma once
 
+#include "runtime/context_state.h"
 #include "runtime/sequence.h"
 
 namespace graphs {
@@ -24,9 +25,10 @@ class ArgumentPointers {
   bool is_packed_;
 };
 
-// Launches [first, last) of the sequence on the stream, all of them, in order; the first failure is
-// returned.
-CUresult launch_directly(CUstream stream, const runtime::Sequence& sequence, std::uint32_t first,
-                         std::uint32_t last) noexcept;
+// Launches [first, last) of the sequence on the stream of that context, all of them, in order.
+// Those that fail are entered in the context's ledger.
+void launch_directly(runtime::ContextState& context, CUstream stream,
+                     const runtime::Sequence& sequence, std::uint32_t first,
+                     std::uint32_t last) noexcept;
 
 }  // namespace graphs

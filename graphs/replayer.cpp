@@ -16,6 +16,7 @@ namespace graphs {
 
 using runtime::Batch;
 using runtime::BatchSink;
+using runtime::count;
 using runtime::Counters;
 using runtime::DirectReason;
 using runtime::g_counters;
@@ -34,18 +35,18 @@ constexpr std::uint32_t kMaxFailures = 3;
 
 class Replayer final : public BatchSink {
  public:
-  CUresult submit_launches(StreamQueue& queue, const Sequence& sequence, std::uint32_t first,
-                           std::uint32_t last, DirectReason reason) noexcept override {
-    if (first == last) return CUDA_SUCCESS;
+  void submit_launches(StreamQueue& queue, const Sequence& sequence, std::uint32_t first,
+                       std::uint32_t last, DirectReason reason) noexcept override {
+    if (first == last) return;
     g_counters.count_direct(reason, last - first);
-    queue.counts.direct += last - first;
+    count(queue.counts.direct, last - first);
     if (is_mutant(Mutant::kFirstLaunchDoubled)) {
-      launch_directly(queue.stream(), sequence, first, first + 1);
+      launch_directly(*queue.context(), queue.stream(), sequence, first, first + 1);
     }
-    return launch_directly(queue.stream(), sequence, first, last);
+    launch_directly(*queue.context(), queue.stream(), sequence, first, last);
   }
 
-  CUresult submit_batch(StreamQueue& queue, const Batch& batch) noexcept override;
+  void submit_batch(StreamQueue& queue, const Batch& batch) noexcept override;
   Sequence* recording_for(StreamQueue& queue, runtime::LaunchKey first) noexcept override {
     return queue.recordings == nullptr ? nullptr : predict(*queue.recordings, first);
   }
@@ -56,7 +57,7 @@ class Replayer final : public BatchSink {
   // What to do with a whole batch: kCount means replay it.
   DirectReason judge(StreamQueue& queue, const Batch& batch, Sequence* sequence) noexcept;
   bool ensure_plan(StreamQueue& queue, Sequence& sequence) noexcept;
-  CUresult replay(StreamQueue& queue, Sequence& sequence) noexcept;
+  void replay(StreamQueue& queue, Sequence& sequence) noexcept;
 };
 
 // Nothing to construct or destroy: the object outlives every thread that may still launch at exit.
@@ -99,7 +100,7 @@ bool Replayer::ensure_plan(StreamQueue& queue, Sequence& sequence) noexcept {
   account_plan(*sequence.plan);
   for (std::uint64_t& word : sequence.dirty) word = 0;
   g_counters.add(g_counters.graphs_built, 1);
-  ++queue.counts.graphs_built;
+  count(queue.counts.graphs_built, 1);
   return true;
 }
 
@@ -116,12 +117,12 @@ DirectReason Replayer::judge(StreamQueue& queue, const Batch& batch, Sequence* s
   return sequence->failures == failures ? DirectReason::kNoMemory : DirectReason::kPatchFailed;
 }
 
-CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
+void Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   std::uint64_t patched = 0;
   bool is_patched =
       patch_plan(*sequence.plan, sequence, &patched) || is_mutant(Mutant::kLaunchedUnpatched);
   g_counters.add(g_counters.patches, patched);
-  queue.counts.patches += patched;
+  count(queue.counts.patches, patched);
   // A refused graph launch has submitted nothing (cuGraphLaunch returns before it enqueues), so
   // going directly runs every launch once.
   CUstream stream = is_mutant(Mutant::kReplayedOnLegacy) ? nullptr : queue.stream();
@@ -130,16 +131,17 @@ CUresult Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
     fail(sequence);
     return submit_launches(queue, sequence, 0, sequence.count, DirectReason::kPatchFailed);
   }
-  if (is_mutant(Mutant::kGraphAndDirect)) launch_directly(stream, sequence, 0, sequence.count);
+  if (is_mutant(Mutant::kGraphAndDirect)) {
+    launch_directly(*queue.context(), stream, sequence, 0, sequence.count);
+  }
   g_counters.add(g_counters.graph_launches, 1);
   ++runtime::t_thread.graph_launches;
   g_counters.add(g_counters.replayed, sequence.count);
-  ++queue.counts.graph_launches;
-  queue.counts.replayed += sequence.count;
-  return CUDA_SUCCESS;
+  count(queue.counts.graph_launches, 1);
+  count(queue.counts.replayed, sequence.count);
 }
 
-CUresult Replayer::submit_batch(StreamQueue& queue, const Batch& batch) noexcept {
+void Replayer::submit_batch(StreamQueue& queue, const Batch& batch) noexcept {
   Sequence* sequence = learn(queue, batch);
   DirectReason reason = judge(queue, batch, sequence);
   if (reason == DirectReason::kCount) return replay(queue, *sequence);

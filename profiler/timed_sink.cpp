@@ -37,21 +37,18 @@ class TimedSink final : public BatchSink {
  public:
   void stand_before(BatchSink* sink) noexcept { sink_ = sink; }
 
-  CUresult submit_launches(StreamQueue& queue, const runtime::Sequence& sequence,
-                           std::uint32_t first, std::uint32_t last,
-                           runtime::DirectReason reason) noexcept override {
+  void submit_launches(StreamQueue& queue, const runtime::Sequence& sequence, std::uint32_t first,
+                       std::uint32_t last, runtime::DirectReason reason) noexcept override {
     const SubmissionTimer timer;
-    const CUresult result = sink_->submit_launches(queue, sequence, first, last, reason);
+    sink_->submit_launches(queue, sequence, first, last, reason);
     timer.end(last - first);
-    return result;
   }
 
-  CUresult submit_batch(StreamQueue& queue, const Batch& batch) noexcept override {
+  void submit_batch(StreamQueue& queue, const Batch& batch) noexcept override {
     const std::uint32_t launches = batch.count - batch.submitted;
     const SubmissionTimer timer;
-    const CUresult result = sink_->submit_batch(queue, batch);
+    sink_->submit_batch(queue, batch);
     timer.end(launches);
-    return result;
   }
 
   runtime::Sequence* recording_for(StreamQueue& queue, runtime::LaunchKey first) noexcept override {

@@ -24,20 +24,19 @@ struct Batch {
   bool is_recording;        // `sequence` belongs to the sink; else it is the queue's scratch
 };
 
-// All functions are called with the queue's lock held, the queue's context current and the reentry
-// guard taken.
+// All functions but recording_for() are called with the turn of the queue in hand, the queue's
+// context current and the reentry guard taken. What fails is told by launch_failed() (flush.h).
 class BatchSink {
  public:
-  // Submits launches [first, last) one by one. Returns the first failure; later launches are still
+  // Submits launches [first, last) one by one. Behind one that fails the others are still
   // submitted, as the program would have done.
-  virtual CUresult submit_launches(StreamQueue& queue, const Sequence& sequence,
-                                   std::uint32_t first, std::uint32_t last,
-                                   DirectReason reason) noexcept = 0;
+  virtual void submit_launches(StreamQueue& queue, const Sequence& sequence, std::uint32_t first,
+                               std::uint32_t last, DirectReason reason) noexcept = 0;
   // Submits the rest of the batch and learns from the whole of it. May take the contents of a
   // scratch sequence.
-  virtual CUresult submit_batch(StreamQueue& queue, const Batch& batch) noexcept = 0;
+  virtual void submit_batch(StreamQueue& queue, const Batch& batch) noexcept = 0;
   // The recording to follow when a batch starts with this launch: the predicted one first. Null:
-  // none known.
+  // none known. Called with the queue's lock held and its turn free.
   virtual Sequence* recording_for(StreamQueue& queue, LaunchKey first) noexcept = 0;
   // Drops recordings that name a dead function, or every recording of the queue.
   enum class Purge { kDeadFunctions, kAll };

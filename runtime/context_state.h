@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/driver.h"
+#include "runtime/error_ledger.h"
 
 namespace runtime {
 
@@ -53,7 +53,7 @@ struct ContextState {
   std::atomic<int> captures{0};  // active stream captures; nothing is queued meanwhile
   // A capture of another context has taken in a stream of this one; counted in `captures`.
   std::atomic<bool> has_joined_capture{false};
-  std::atomic<CUresult> deferred_error{CUDA_SUCCESS};  // of work that no call could report yet
+  ErrorLedger errors;  // of queued launches, not told yet
   // A fault has been reported, perhaps of this context: nothing is queued until a launch succeeds.
   std::atomic<bool> is_suspect{false};
   std::atomic<bool> limits_known{false};

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 
 #include "runtime/entry.h"
 
@@ -57,17 +58,27 @@ enum class FlushReason : std::uint8_t {
 };
 const char* name(FlushReason reason) noexcept;
 
-// The same for the launches of one stream, from when the process first queues on. Guarded by the
-// lock of the stream's queue.
+// The same for the launches of one stream, from when the process first queues on. Any thread.
 struct StreamCounts {
-  std::uint64_t queued;  // without those still pending
-  std::uint64_t replayed;
-  std::uint64_t direct;
-  std::uint64_t graphs_built;
-  std::uint64_t graph_launches;
-  std::uint64_t patches;
-  std::uint64_t flushes;
+  std::atomic<std::uint64_t> queued{0};  // without those still pending
+  std::atomic<std::uint64_t> replayed{0};
+  std::atomic<std::uint64_t> direct{0};
+  std::atomic<std::uint64_t> graphs_built{0};
+  std::atomic<std::uint64_t> graph_launches{0};
+  std::atomic<std::uint64_t> patches{0};
+  std::atomic<std::uint64_t> flushes{0};
+
+  void clear() noexcept {
+    for (std::atomic<std::uint64_t>* counter :
+         {&queued, &replayed, &direct, &graphs_built, &graph_launches, &patches, &flushes}) {
+      counter->store(0, std::memory_order_relaxed);
+    }
+  }
 };
+
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
+  counter.fetch_add(amount, std::memory_order_relaxed);
+}
 
 struct CounterSnapshot {
   std::uint64_t queued;    // DEFER_QUEUED
@@ -88,6 +99,7 @@ struct CounterSnapshot {
 struct Counters {
   std::atomic<std::uint64_t> queued, replayed, graphs_built, graphs_evicted, graph_launches,
       patches, flushes, graph_bytes;
+  std::atomic<std::uint64_t> exec_bytes;  // of graph_bytes, those of executable graphs
   std::atomic<std::uint64_t> flushes_by_entry[kEntryCount];
   std::atomic<std::uint64_t> flushes_by_reason[static_cast<std::size_t>(FlushReason::kCount)];
   std::atomic<std::uint64_t> direct_by_reason[static_cast<std::size_t>(DirectReason::kCount)];
@@ -102,7 +114,7 @@ struct Counters {
 
 extern constinit Counters g_counters;
 
-// `pending` is counted by walking the queues (their locks are taken one after another).
+// `pending` is what each queue says, one after another.
 CounterSnapshot snapshot_counters() noexcept;
 
 }  // namespace runtime

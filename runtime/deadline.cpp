@@ -1,49 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/deadline.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/flush_queues.h"
+#include "runtime/futex.h"
 #include "runtime/log.h"
 #include "runtime/own_thread.h"
 
 namespace runtime {
 namespace {
 
-// 200 empty scans, 20 ms at the default deadline, before the thread sleeps. Fewer: programs that
+// 200 empty scans, 20 ms at the default deadline, before the leader sleeps. Fewer: programs that
 // launch in bursts pay the wake-up system call for each; more: an idle process keeps waking.
 constexpr int kIdleScans = 200;
+// One leads, one follows; others are stuck in the driver, a stream each. 64: more stuck streams
+// than programs have; a thread costs its stack.
+constexpr std::uint32_t kMostThreads = 64;
 
-constinit std::uint64_t g_period_ns = 100'000;
-constinit pthread_t g_thread{};
-constinit std::atomic<bool> g_has_thread{false};
+// A submission that takes longer is stuck, whatever the deadline. Smaller: building a graph (a
+// millisecond for a thousand nodes) would count as stuck; larger: a thread of the program waits so
+// long for another one's stuck stream.
+constexpr std::uint64_t kMostPatienceUs = 2000;
 
-// Waits while the word holds `value`, at most `timeout` (null: for ever).
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
-                const timespec* timeout) noexcept {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, timeout,
-          nullptr, 0);
+constinit std::uint64_t g_deadline_us = 200;
+constinit thread_local bool t_is_ours [[gnu::tls_model("initial-exec")]] = false;
+
+timespec timespec_of_us(std::uint64_t us) noexcept {
+  return {static_cast<time_t>(us / 1'000'000), static_cast<long>(us % 1'000'000 * 1000)};
 }
 
-void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, 1, nullptr,
-          nullptr, 0);
+bool has_waited_long(StreamQueue& queue) noexcept {
+  if (queue.is_due()) return true;
+  const std::uint32_t ticket = queue.waiting_ticket();
+  return queue.seen_ticket.exchange(ticket, std::memory_order_relaxed) == ticket;
+}
+
+// Whoever has the turn submits what waits, or was interrupted for good by a signal handler that
+// ends the process and waits for this thread.
+void send_on(StreamQueue& queue) noexcept {
+  const SubmitTurn turn = SubmitTurn::at_once(queue);
+  if (!turn || queue.waiting_ticket() == 0) return;
+  FlushCause cause = FlushReason::kDeadline;
+  if (queue.take_due(&cause)) {
+    queue.close(turn, cause);
+  } else {
+    queue.submit_pending(turn, cause, DirectReason::kDeadline);
+  }
 }
 
 }  // namespace
 
 constinit std::atomic<std::uint32_t> Deadline::state_{Deadline::kNoThread};
 constinit std::atomic<std::uint32_t> Deadline::hold_{Deadline::kNoHold};
+constinit std::atomic<std::uint32_t> Deadline::epoch_{0};
+constinit std::atomic<std::uint32_t> Deadline::busy_{0};
+constinit std::atomic<std::uint32_t> Deadline::hurries_{0};
+constinit std::atomic<std::uint32_t> Deadline::threads_{0};
+constinit std::atomic<std::uint32_t> Deadline::followers_{0};
 
 void Deadline::configure(std::uint64_t deadline_us) noexcept {
-  g_period_ns = deadline_us * 500;
+  g_deadline_us = deadline_us;
   hold_.store(kNoHold);
   state_.store(kNoThread);
+}
+
+std::uint64_t Deadline::patience_us() noexcept {
+  return g_deadline_us < kMostPatienceUs ? g_deadline_us : kMostPatienceUs;
 }
 
 bool Deadline::is_held() noexcept {
@@ -60,28 +86,26 @@ bool Deadline::is_held() noexcept {
   return false;
 }
 
+bool Deadline::leads(std::uint32_t epoch) noexcept {
+  return epoch_.load() == epoch && state_.load(std::memory_order_relaxed) != kStopped;
+}
+
 // Sends on the queues that were already waiting at the scan before. True when any queue waits.
-bool Deadline::scan() noexcept {
+bool Deadline::scan(std::uint32_t epoch) noexcept {
   if (is_held()) return true;
   bool any = false;
-  for_each_queue(nullptr, [&](StreamQueue& queue) {
-    std::uint32_t ticket = queue.waiting_ticket();
-    if (ticket == 0) return;
+  OldestFirst open(nullptr);
+  for (StreamQueue* queue : open) {
+    if (queue->waiting_ticket() == 0) continue;
     any = true;
-    if (ticket != queue.seen_ticket) {
-      queue.seen_ticket = ticket;
-      return;
-    }
-    // Whoever holds it for longer submits what waits, or was interrupted for good by a signal
-    // handler that ends the process and waits for this thread.
-    if (!queue.lock().lock_at_once()) return;
-    const QueueGuard guard(queue.lock(), std::adopt_lock);
-    if (queue.waiting_ticket() != ticket) return;
-    CUresult result = queue.submit_pending(FlushReason::kDeadline, DirectReason::kDeadline);
-    if (is_mutant(Mutant::kDeadlineErrorLost)) return;
-    if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
-  });
-  return any;
+    if (!has_waited_long(*queue) || queue->turn().is_taken()) continue;
+    std::uint32_t busy = busy_.fetch_add(1) + 1;
+    futex_wake(busy_, 1);
+    send_on(*queue);
+    // Another one leads if that took too long; the word is its own then.
+    if (!busy_.compare_exchange_strong(busy, busy + 1) || !leads(epoch)) return true;
+  }
+  return any || open.is_cut();
 }
 
 void Deadline::sleep_until_woken() noexcept {
@@ -95,26 +119,87 @@ void Deadline::sleep_until_woken() noexcept {
     state_.compare_exchange_strong(asleep, kAwake);
     return;
   }
-  while (state_.load() == kAsleep) futex_wait(state_, kAsleep, nullptr);
+  while (state_.load() == kAsleep) futex_wait(state_, kAsleep);
 }
 
-void* Deadline::run(void*) noexcept {
-  pthread_setname_np(pthread_self(), "cajeta-deadline");
-  prctl(PR_SET_TIMERSLACK, 1000);  // 1 us: the default of 50 would be a quarter of the deadline
-  int idle = 0;
-  const timespec period{static_cast<time_t>(g_period_ns / 1'000'000'000),
-                        static_cast<long>(g_period_ns % 1'000'000'000)};
-  for (;;) {
-    // On the state, so that stop() need not wait for a long deadline to pass.
-    futex_wait(state_, kAwake, &period);
-    if (state_.load(std::memory_order_relaxed) == kStopped) break;
-    idle = scan() ? 0 : idle + 1;
+void Deadline::lead(std::uint32_t epoch) noexcept {
+  if (followers_.load() == 0 && threads_.load() < kMostThreads) start_thread(&run_follower);
+  // At least a nanosecond: none at all would not wait.
+  const timespec period = timespec_of_us(g_deadline_us < 2 ? 1 : g_deadline_us / 2);
+  for (int idle = 0; leads(epoch);) {
+    const std::uint32_t hurries = hurries_.load();
+    idle = scan(epoch) ? 0 : idle + 1;
+    if (!leads(epoch)) return;
     if (idle >= kIdleScans) {
       sleep_until_woken();
       idle = 0;
+    } else {
+      futex_wait(hurries_, hurries, &period);
     }
   }
+}
+
+// Until this thread is to lead: the epoch; or 0 when it is to end.
+std::uint32_t Deadline::follow() noexcept {
+  // One follower is enough.
+  if (followers_.fetch_add(1) != 0) {
+    followers_.fetch_sub(1);
+    return 0;
+  }
+  const timespec patience = timespec_of_us(patience_us());
+  std::uint32_t led = 0;
+  while (led == 0 && state_.load() != kStopped) {
+    std::uint32_t busy = busy_.load();
+    std::uint32_t epoch = epoch_.load();
+    if (busy % 2 == 0) {
+      futex_wait(busy_, busy);
+      continue;
+    }
+    futex_wait(busy_, busy, &patience);
+    const bool is_stuck = busy_.load() == busy;
+    if (is_stuck && epoch_.compare_exchange_strong(epoch, epoch + 1)) {
+      busy_.compare_exchange_strong(busy, busy + 1);
+      led = epoch + 1;
+    }
+  }
+  followers_.fetch_sub(1);
+  return led;
+}
+
+// `epoch` 0: not yet to lead.
+void Deadline::serve(std::uint32_t epoch) noexcept {
+  t_is_ours = true;
+  pthread_setname_np(pthread_self(), "cajeta-deadline");
+  prctl(PR_SET_TIMERSLACK, 1000);  // 1 us: the default of 50 would be a quarter of the deadline
+  do {
+    if (epoch != 0) lead(epoch);
+    epoch = follow();
+  } while (epoch != 0);
+  threads_.fetch_sub(1);
+  futex_wake(threads_);
+}
+
+void* Deadline::run_leader(void*) noexcept {
+  serve(epoch_.fetch_add(1) + 1);
   return nullptr;
+}
+
+void* Deadline::run_follower(void*) noexcept {
+  serve(0);
+  return nullptr;
+}
+
+bool Deadline::start_thread(void* (*run)(void*)) noexcept {
+  threads_.fetch_add(1);
+  pthread_t thread;
+  const int failure = start_own_thread(&thread, run);
+  if (failure == 0) return pthread_detach(thread) == 0;
+  threads_.fetch_sub(1);
+  warn(
+      "no deadline thread (error %d): a program that polls mapped memory may have to wait for "
+      "its next CUDA call",
+      failure);
+  return false;
 }
 
 void Deadline::wake() noexcept {
@@ -123,33 +208,36 @@ void Deadline::wake() noexcept {
     futex_wake(state_);
     return;
   }
-  if (state != kNoThread || !state_.compare_exchange_strong(state, kAwake)) return;
-  const int failure = start_own_thread(&g_thread, &run);
-  g_has_thread.store(failure == 0);
-  if (failure != 0) {
-    warn(
-        "no deadline thread (error %d): a program that polls mapped memory may have to wait for "
-        "its next CUDA call",
-        failure);
-  }
+  if (state == kNoThread && state_.compare_exchange_strong(state, kAwake))
+    start_thread(&run_leader);
+}
+
+void Deadline::hurry() noexcept {
+  watch();
+  hurries_.fetch_add(1);
+  futex_wake(hurries_, 1);
 }
 
 void Deadline::stop() noexcept {
   state_.store(kStopped);
-  if (!g_has_thread.exchange(false)) return;
-  futex_wake(state_);
-  if (pthread_equal(g_thread, pthread_self())) return;
-  // Bounded: at exit the thread may be waiting for a lock whose holder a signal handler has
-  // interrupted for good.
-  timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += 2;
-  pthread_timedjoin_np(g_thread, nullptr, &limit);
+  hurries_.fetch_add(1);
+  busy_.fetch_add(2);
+  for (std::atomic<std::uint32_t>* word : {&state_, &hurries_, &busy_}) futex_wake(*word);
+  // Bounded: at exit a thread may be stuck in the driver, or waiting for a lock whose holder a
+  // signal handler has interrupted for good.
+  constexpr int kPatienceMs = 2000;
+  const timespec slice = timespec_of_us(20'000);
+  for (int waited_ms = 0; waited_ms < kPatienceMs; waited_ms += 20) {
+    const std::uint32_t threads = threads_.load();
+    if (threads <= (t_is_ours ? 1 : 0)) break;
+    futex_wait(threads_, threads, &slice);
+  }
 }
 
 void Deadline::forget() noexcept {
-  g_has_thread.store(false);
   state_.store(kStopped);
+  threads_.store(0);
+  followers_.store(0);
 }
 
 }  // namespace runtime

@@ -22,26 +22,17 @@ constinit std::atomic<State> g_state{State::kOff};
 constinit std::atomic<bool> g_may_queue{false};  // a stream that asks for it may queue
 constinit std::atomic<bool> g_is_timing{false};  // the profiler times each launch
 
-// On behalf of no call that could report it: a failure waits for the context's next submission
-// point. Lock held.
-void close_unreported(StreamQueue& queue, FlushReason reason) noexcept {
-  CUresult result = queue.close(reason);
-  if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
+void purge(StreamQueue& queue, const SubmitTurn& turn, BatchSink::Purge what,
+           FlushReason reason) noexcept {
+  queue.close(turn, reason);
+  DriverScope scope(queue.context(), true);
+  queue.purge(turn, what);
 }
 
 void purge_queues(const ContextState* context, BatchSink::Purge what, FlushReason reason) noexcept {
   for_each_queue(context, [=](StreamQueue& queue) {
-    QueueGuard guard(queue.lock());
-    close_unreported(queue, reason);
-    DriverScope scope(queue.context(), true);
-    queue.purge(what);
-  });
-}
-
-void close_all_unreported(const ContextState* context, FlushReason reason) noexcept {
-  for_each_queue(context, [=](StreamQueue& queue) {
-    QueueGuard guard(queue.lock());
-    close_unreported(queue, reason);
+    const SubmitTurn turn(queue);
+    purge(queue, turn, what, reason);
   });
 }
 
@@ -64,10 +55,8 @@ CUresult set_deferred(CUstream stream, bool deferred) noexcept {
   StreamQueue* queue = find_or_make_stream(stream, false).queue;
   if (queue == nullptr) return submitted;
   {
-    QueueGuard guard(queue->lock());
-    FirstError error{submitted};
-    if (!deferred) error.note(queue->close(FlushReason::kApi));
-    submitted = error.value;
+    const SubmitTurn turn(*queue);
+    if (!deferred) queue->close(turn, FlushReason::kApi);
     queue->set_deferred(deferred);
   }
   State off = State::kOff;
@@ -91,7 +80,7 @@ void stop_queueing(const char* why) noexcept {
     warn("queueing stops for this process: %s", why);
   }
   forget_remembered_queues();
-  close_all_unreported(nullptr, FlushReason::kStopped);
+  flush_queues(nullptr, FlushReason::kStopped);
 }
 
 void forked_child() noexcept {
@@ -103,8 +92,8 @@ void forked_child() noexcept {
   Deadline::forget();
 }
 
-CUresult flush_at_exit() noexcept {
-  CUresult result = flush_for_exit();
+std::uint32_t flush_at_exit() noexcept {
+  flush_for_exit();
   Deadline::stop();
   // Launches of threads that still run go directly from here on; what they queued meanwhile goes
   // now.
@@ -112,9 +101,11 @@ CUresult flush_at_exit() noexcept {
   State queueing = State::kQueueing;
   g_state.compare_exchange_strong(queueing, State::kStopped);
   forget_remembered_queues();
-  FirstError error{result};
-  error.note(flush_for_exit());
-  return error.value;
+  flush_for_exit();
+  std::uint32_t untold = 0;
+  ContextState* context = g_contexts.load(std::memory_order_acquire);
+  for (; context != nullptr; context = context->next) untold += context->errors.forget();
+  return untold;
 }
 
 bool is_capturing(CUstream stream, bool per_thread_default) noexcept {
@@ -132,7 +123,7 @@ ContextState* capture_begins(CUstream stream, bool per_thread_default) noexcept 
   if (context == nullptr) return nullptr;
   context->captures.fetch_add(1);
   if (is_mutant(Mutant::kCaptureFlushDropped)) return context;
-  close_all_unreported(context, FlushReason::kCapture);
+  flush_queues(context, FlushReason::kCapture);
   return context;
 }
 
@@ -172,16 +163,16 @@ void stream_waited(CUstream stream, bool per_thread_default) noexcept {
   }
   if (context->has_joined_capture.exchange(true)) return;
   context->captures.fetch_add(1);
-  close_all_unreported(context, FlushReason::kCapture);
+  flush_queues(context, FlushReason::kCapture);
 }
 
 void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcept {
   if (is_mutant(Mutant::kStreamAttributesIgnored)) return;
   StreamTarget target = find_or_make_stream(stream, per_thread_default);
   if (target.queue == nullptr) return;
-  QueueGuard guard(target.queue->lock());
-  close_unreported(*target.queue, FlushReason::kStreamEnd);
-  target.queue->gate(DirectReason::kStreamAttributes);
+  const SubmitTurn turn(*target.queue);
+  target.queue->close(turn, FlushReason::kStreamEnd);
+  target.queue->gate(turn, DirectReason::kStreamAttributes);
 }
 
 void code_unloads(void* owner) noexcept {
@@ -202,8 +193,12 @@ void function_changed(CUfunction function) noexcept {
 }
 
 bool give_back_graphs() noexcept {
-  if (g_counters.graph_bytes.load(std::memory_order_relaxed) == 0) return false;
-  purge_queues(nullptr, BatchSink::Purge::kAll, FlushReason::kMemory);
+  if (g_counters.exec_bytes.load(std::memory_order_relaxed) == 0) return false;
+  for_each_queue(nullptr, [](StreamQueue& queue) {
+    // What somebody submits right now stays: to wait for it is not this call's business.
+    const SubmitTurn turn = SubmitTurn::at_once(queue);
+    if (turn) purge(queue, turn, BatchSink::Purge::kAll, FlushReason::kMemory);
+  });
   return true;
 }
 

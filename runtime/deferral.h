@@ -15,17 +15,18 @@ bool start(const Options& options) noexcept;
 // False: every launch goes directly.
 bool is_queueing() noexcept;
 DirectReason queueing_stopped_reason() noexcept;
-// Switches the queueing of one stream. Off: what is queued is submitted first, and its failure
-// returned. Accepted and without effect where nothing may be queued: by the settings, in a forked
-// child, on a per-thread default stream.
+// Switches the queueing of one stream. Off: what is queued is submitted first, and a failure that
+// waits is told. Accepted and without effect where nothing may be queued: by the settings, in a
+// forked child, on a per-thread default stream.
 CUresult set_deferred(CUstream stream, bool deferred) noexcept;
 // Submits everything and queues nothing more in this process; warns once with `why`.
 void stop_queueing(const char* why) noexcept;
 // In the child after fork: CUDA is gone, drop what was queued (the parent still has it) and forward
 // for ever.
 void forked_child() noexcept;
-// Submits everything, ends the deadline thread. From the exit handler and before _exit.
-CUresult flush_at_exit() noexcept;
+// Submits everything, ends the deadline threads. From the exit handler and before _exit. How many
+// launches failed that no call has told of.
+std::uint32_t flush_at_exit() noexcept;
 
 // Asks the driver; false when it cannot tell.
 bool is_capturing(CUstream stream, bool per_thread_default) noexcept;
@@ -55,7 +56,7 @@ void code_is_tainted(void* owner) noexcept;
 void function_changed(CUfunction function) noexcept;
 
 // The program ran out of memory: gives up all recordings, for what their graphs hold. False: there
-// were none.
+// are no graphs.
 bool give_back_graphs() noexcept;
 
 // Before a context is destroyed, reset or released: its recordings die while the driver can still

@@ -82,7 +82,7 @@ void* driver_symbol(EntryId id) noexcept {
 void set_driver_symbol(EntryId id, void* address) noexcept {
   if (is_own_address(address)) return;  // the wrapper would call itself
   switch (id) {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)                  \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure)         \
   case EntryId::symbol:                                                                 \
     real.symbol.set(reinterpret_cast<EntryTraits<EntryId::symbol>::Function>(address)); \
     return;

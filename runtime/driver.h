@@ -28,10 +28,10 @@ namespace runtime {
 // EntryTraits<EntryId::cuInit>::Function is PFN_cuInit_v2000.
 template <EntryId id>
 struct EntryTraits;
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
-  template <>                                                          \
-  struct EntryTraits<EntryId::symbol> {                                \
-    using Function = PFN_##api##_v##since##flavour;                    \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  template <>                                                                   \
+  struct EntryTraits<EntryId::symbol> {                                         \
+    using Function = PFN_##api##_v##since##flavour;                             \
   };
 #include "runtime/driver_entries.def"
 
@@ -72,7 +72,8 @@ class Slot<id, Result(CUDAAPI*)(Args...)> {
 };
 
 struct Driver {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) Slot<EntryId::symbol> symbol;
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  Slot<EntryId::symbol> symbol;
 #include "runtime/driver_entries.def"
 };
 
@@ -82,10 +83,10 @@ extern constinit const Driver real [[gnu::visibility("hidden")]];
 // The slot of an entry known only by id.
 template <EntryId id>
 const Slot<id>& slot_of() noexcept;
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)      \
-  template <>                                                               \
-  inline const Slot<EntryId::symbol>& slot_of<EntryId::symbol>() noexcept { \
-    return real.symbol;                                                     \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  template <>                                                                   \
+  inline const Slot<EntryId::symbol>& slot_of<EntryId::symbol>() noexcept {     \
+    return real.symbol;                                                         \
   }
 #include "runtime/driver_entries.def"
 

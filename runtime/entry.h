@@ -11,12 +11,12 @@ namespace runtime {
 // One enumerator per exported driver symbol, in table order; also the index of every per-entry
 // array.
 enum class EntryId : std::uint16_t {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) symbol,
 #include "runtime/driver_entries.def"
 };
 
 inline constexpr std::size_t kEntryCount = 0
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) +1
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) +1
 #include "runtime/driver_entries.def"
     ;
 
@@ -38,11 +38,16 @@ enum class EntryClass : std::uint8_t {
 
 // What the wrapper does before it forwards.
 enum class Rule : std::uint8_t {
-  kPass,             // nothing
-  kFlushStream,      // submit what the stream argument must run behind
-  kFlushLegacy,      // submit the legacy group of the current context
-  kFlushContext,     // submit every queue of the context argument, else of the current context
-  kFlushAll,         // submit every queue of every context
+  kPass,          // nothing
+  kFlushStream,   // submit what the stream argument must run behind
+  kFlushLegacy,   // submit the legacy group of the current context
+  kFlushContext,  // submit every queue of the context argument, else of the current context
+  kFlushAll,      // submit every queue of every context
+  // The same for calls that may block the host for any work there is; what of it must be in the
+  // driver before the call is what the stream argument runs behind, the default streams, nothing.
+  kFlushStreamWait,
+  kFlushDefaultStreams,
+  kFlushForLiveness,
   kFlushIfUnloaded,  // kFlushAll, unless the function was loaded before: the call may lazy-load it
   kLaunch,           // queue, or submit ahead and go directly (a hook decides)
   kLookup,           // answer with the shim's own entry (a hook decides)
@@ -66,6 +71,13 @@ enum class StreamArgument : std::uint8_t {
   kPointer2,           // what argument 2 points to
 };
 
+// What the wrapper makes of failures.
+enum class FailureRule : std::uint8_t {
+  kPlain,
+  kTells,    // the driver's success may be replaced by the failure of an earlier queued launch
+  kRetries,  // refused for want of memory: our graphs give theirs back, and it is made once more
+};
+
 struct EntryRow {
   const char* symbol;
   const char* api;
@@ -74,13 +86,21 @@ struct EntryRow {
   EntryClass entry_class;
   Rule rule;
   StreamArgument stream;
+  FailureRule failure;
   // Stream 0 means the calling thread's own default stream.
   constexpr bool per_thread_default() const { return flavour[0] != '\0'; }
 };
 
 inline constexpr EntryRow kEntryTable[kEntryCount] = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
-  {#symbol, #api, since, #flavour, EntryClass::k##class, Rule::k##rule, StreamArgument::k##stream},
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  {#symbol,                                                                     \
+   #api,                                                                        \
+   since,                                                                       \
+   #flavour,                                                                    \
+   EntryClass::k##class,                                                        \
+   Rule::k##rule,                                                               \
+   StreamArgument::k##stream,                                                   \
+   FailureRule::k##failure},
 #include "runtime/driver_entries.def"
 };
 

@@ -16,11 +16,11 @@ namespace {
 // the stack.
 constexpr std::size_t kMaxExtraParameters = 256;
 
-LaunchOutcome refuse(DirectReason reason, FirstError error = {}) noexcept {
-  return {false, error.value, reason};
+LaunchOutcome refuse(DirectReason reason) noexcept {
+  return {false, reason};
 }
-LaunchOutcome queued(FirstError error) noexcept {
-  return {true, error.value, DirectReason::kNotDeferred};
+LaunchOutcome queued(CUresult result = CUDA_SUCCESS) noexcept {
+  return {true, DirectReason::kNotDeferred, result};
 }
 
 bool is_within(const std::uint32_t value[3], const std::uint32_t limit[3]) noexcept {
@@ -65,79 +65,93 @@ bool read_extra(void** extra, const FunctionInfo& info, void** params) noexcept 
 
 // Sends everything on, batches left open: the load that follows may wait for work that we hold
 // (cuda.h, lazy loading).
-CUresult submit_for_load(const ContextState& current) noexcept {
-  if (!anything_queued() || is_mutant(Mutant::kLoadFlushDropped)) return CUDA_SUCCESS;
-  FirstError error;
-  for_each_queue(nullptr, [&](StreamQueue& queue) {
-    if (queue.waiting_ticket() == 0) return;
-    QueueGuard guard(queue.lock());
-    note_for(&current, queue, queue.submit_pending(FlushReason::kLoad, DirectReason::kFirstSight),
-             &error);
-  });
-  return error.value;
+void submit_for_load() noexcept {
+  if (!anything_queued() || is_mutant(Mutant::kLoadFlushDropped)) return;
+  OldestFirst open(nullptr);
+  for (StreamQueue* queue : open) {
+    if (queue->waiting_ticket() == 0) continue;
+    const SubmitTurn turn(*queue);
+    queue->submit_pending(turn, FlushReason::kLoad, DirectReason::kFirstSight);
+  }
 }
 
-const FunctionInfo* known_function(CUfunction function, ContextState& context,
-                                   FirstError* error) noexcept {
+const FunctionInfo* known_function(CUfunction function, ContextState& context) noexcept {
   const FunctionInfo* info = find_function(function, &context);
   if (info != nullptr) return info;
-  error->note(submit_for_load(context));
+  submit_for_load();
   DriverScope scope(&context, true);
   return learn_function(function, context);
 }
 
 // A driver without cuFuncLoad: the launch itself loads the code, and still counts as part of the
 // sequence seen.
-CUresult launch_and_note(StreamQueue& queue, const Launch& launch,
+CUresult launch_and_note(StreamQueue& queue, const SubmitTurn& turn, const Launch& launch,
                          const FunctionInfo& info) noexcept {
-  FirstError error;
-  error.note(queue.submit_pending(FlushReason::kLoad, DirectReason::kFirstSight));
+  queue.submit_pending(turn, FlushReason::kLoad, DirectReason::kFirstSight);
+  CUresult result = CUDA_SUCCESS;
   {
     DriverScope scope(queue.context());
-    error.note(launch_now(launch.function, launch.shape, launch.attributes, launch.stream,
-                          launch.kernel_params, nullptr));
+    result = launch_now(launch.function, launch.shape, launch.attributes, launch.stream,
+                        launch.kernel_params, nullptr);
   }
   g_counters.count_direct(DirectReason::kFirstLaunch, 1);
-  ++queue.counts.direct;
-  if (error.value != CUDA_SUCCESS) return error.value;
+  count(queue.counts.direct, 1);
+  if (result != CUDA_SUCCESS) return result;
   info.loaded.store(true, std::memory_order_relaxed);
-  if (queue.append(launch, info) == StreamQueue::Append::kQueued) queue.note_submitted();
+  queue.append_submitted(turn, launch, info);
   return CUDA_SUCCESS;
 }
 
-CUresult flush_other_side(StreamQueue& queue, ContextState& context) noexcept {
-  return queue.kind() == StreamKind::kLegacy
-             ? flush_blocking_side(context, FlushReason::kOrderGroup)
-             : flush_legacy_side(context, FlushReason::kOrderGroup);
+void flush_other_side(StreamQueue& queue, ContextState& context) noexcept {
+  if (queue.kind() == StreamKind::kLegacy) {
+    flush_blocking_side(context, FlushReason::kOrderGroup);
+  } else {
+    flush_legacy_side(context, FlushReason::kOrderGroup);
+  }
+}
+
+// The function is loaded by this launch. False: it is not the time for that yet.
+bool load_by_launch(StreamQueue& queue, const Launch& launch, const FunctionInfo& info,
+                    CUresult* result) noexcept {
+  const SubmitTurn turn(queue);
+  if (queue.is_gated() || queue.is_other_side_open()) return false;
+  *result = launch_and_note(queue, turn, launch, info);
+  return true;
+}
+
+StreamQueue::Append try_append(StreamQueue& queue, const Launch& launch,
+                               const FunctionInfo& info) noexcept {
+  const QueueGuard guard(queue.lock());
+  return queue.append(guard, launch, info);
 }
 
 LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& launch,
-                     const FunctionInfo& info, FirstError error) noexcept {
+                     const FunctionInfo& info) noexcept {
   for (;;) {
-    {
-      QueueGuard guard(queue.lock());
-      if (queue.context() != &context) return refuse(DirectReason::kStream, error);
-      bool is_loaded = info.loaded.load(std::memory_order_relaxed);
-      if (!is_loaded && !queue.is_gated() && !queue.is_other_side_open()) {
-        error.note(launch_and_note(queue, launch, info));
-        return queued(error);
-      }
-      switch (queue.append(launch, info)) {
-        case StreamQueue::Append::kQueued:
-          return queued(error);
-        case StreamQueue::Append::kFull:
-          if (is_mutant(Mutant::kFullQueueDrops)) return queued(error);
-          error.note(queue.close(FlushReason::kFull));
-          continue;
-        case StreamQueue::Append::kGated:
-          return refuse(queue.gate_reason(), error);
-        case StreamQueue::Append::kNoMemory:
-          return refuse(DirectReason::kNoMemory, error);
-        case StreamQueue::Append::kOtherSideOpen:
-          break;
-      }
+    if (queue.context() != &context) return refuse(DirectReason::kStream);
+    CUresult result = CUDA_SUCCESS;
+    if (!info.loaded.load(std::memory_order_relaxed) &&
+        load_by_launch(queue, launch, info, &result)) {
+      return queued(result);
     }
-    error.note(flush_other_side(queue, context));
+    switch (try_append(queue, launch, info)) {
+      case StreamQueue::Append::kQueued:
+        return queued();
+      case StreamQueue::Append::kTurnTaken:
+        queue.turn().wait_free(TurnWord::kForever);
+        break;
+      case StreamQueue::Append::kFull:
+        if (is_mutant(Mutant::kFullQueueDrops)) return queued();
+        flush_queue(queue, FlushReason::kFull);
+        break;
+      case StreamQueue::Append::kGated:
+        return refuse(queue.gate_reason());
+      case StreamQueue::Append::kNoMemory:
+        return refuse(DirectReason::kNoMemory);
+      case StreamQueue::Append::kOtherSideOpen:
+        flush_other_side(queue, context);
+        break;
+    }
   }
 }
 
@@ -176,45 +190,39 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (launch.function == nullptr) return refuse(DirectReason::kLimits);
   if (!read_limits(*current)) return refuse(DirectReason::kLimits);
 
-  FirstError error;
-  const FunctionInfo* info = known_function(launch.function, *current, &error);
+  const FunctionInfo* info = known_function(launch.function, *current);
   if (info == nullptr || !info->queueable) {
-    return refuse(info == nullptr ? DirectReason::kNoMemory : info->reason, error);
+    return refuse(info == nullptr ? DirectReason::kNoMemory : info->reason);
   }
-  if (!may_have_attributes(launch, extra, *info)) {
-    return refuse(DirectReason::kAttributes, error);
-  }
+  if (!may_have_attributes(launch, extra, *info)) return refuse(DirectReason::kAttributes);
   if (!is_within_limits(launch.shape, *current, *info) ||
       !may_launch(*info, launch.shape, launch.attributes, *current)) {
-    return refuse(DirectReason::kLimits, error);
+    return refuse(DirectReason::kLimits);
   }
 
   Launch prepared = launch;
   void* params_from_extra[kMaxExtraParameters];
   if (extra != nullptr) {
     if (launch.kernel_params != nullptr || !read_extra(extra, *info, params_from_extra)) {
-      return refuse(DirectReason::kLimits, error);
+      return refuse(DirectReason::kLimits);
     }
     prepared.kernel_params = params_from_extra;
   } else if (launch.kernel_params == nullptr && !info->parameters.empty()) {
-    return refuse(DirectReason::kLimits, error);
+    return refuse(DirectReason::kLimits);
   }
-  LaunchOutcome outcome = append(*target.queue, *current, prepared, *info, error);
+  LaunchOutcome outcome = append(*target.queue, *current, prepared, *info);
   if (outcome.is_queued) remember_queue(launch.stream, target.queue, epoch);
   return outcome;
 }
 
-CUresult flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept {
+void flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept {
   g_counters.count_direct(reason, 1);
   ++t_thread.direct_launches;
-  if (!is_queueing() && !anything_queued()) return CUDA_SUCCESS;
+  if (!is_queueing() && !anything_queued()) return;
   StreamTarget target = find_stream(stream, per_thread_default);
-  if (target.queue != nullptr) {
-    QueueGuard guard(target.queue->lock());
-    ++target.queue->counts.direct;
-  }
-  if (!anything_queued() || is_mutant(Mutant::kDirectLaunchFlushDropped)) return CUDA_SUCCESS;
-  return flush_target(target, FlushReason::kDirectLaunch);
+  if (target.queue != nullptr) count(target.queue->counts.direct, 1);
+  if (!anything_queued() || is_mutant(Mutant::kDirectLaunchFlushDropped)) return;
+  flush_target(target, FlushReason::kDirectLaunch);
 }
 
 }  // namespace runtime

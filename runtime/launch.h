@@ -18,13 +18,14 @@ inline bool queue_expected(LaunchKey key, const LaunchShape& shape, CUstream str
     return false;
   }
   QueueGuard guard(thread.last_queue->lock());
-  return thread.last_queue->append_expected(key, shape, kernel_params);
+  return thread.last_queue->append_expected(guard, key, shape, kernel_params);
 }
 
 struct LaunchOutcome {
-  bool is_queued;       // else the caller submits it, behind what flush_for_launch() sends ahead
-  CUresult result;      // a failure of earlier queued work met on the way; else CUDA_SUCCESS
-  DirectReason reason;  // when not queued
+  // Else the caller submits it, behind what flush_for_launch() sends ahead.
+  bool is_queued;
+  DirectReason reason;             // when not queued
+  CUresult result = CUDA_SUCCESS;  // when queued: of a launch that had to be made at once
 };
 
 // Queues the launch if nothing speaks against it. `extra` as for cuLaunchKernel. No lock held by
@@ -32,6 +33,6 @@ struct LaunchOutcome {
 LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_default) noexcept;
 
 // Ahead of a launch that goes directly: submits what it must run behind, and counts it.
-CUresult flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept;
+void flush_for_launch(CUstream stream, bool per_thread_default, DirectReason reason) noexcept;
 
 }  // namespace runtime

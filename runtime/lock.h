@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock of one stream queue. Uncontended it is one compare-and-swap and one store; a thread that
-// has to wait spins briefly, then yields: the holder may be inside the driver building a graph. Not
-// recursive, not fair. Knows its holder: a signal handler that ends the process may have
-// interrupted it.
+// The lock of one stream queue, for an append or a look: never held across a driver call
+// (submit_turn.h). Uncontended it is one compare-and-swap and one store; a thread that has to wait
+// spins briefly, yields, then sleeps: the holder may have been put aside. Not recursive, not fair.
+// Knows its holder: a signal handler that ends the process may have interrupted it.
 #pragma once
 
 #include <sched.h>
 #include <time.h>
 
 #include <atomic>
-#include <mutex>
 
 #include "runtime/reentry.h"
 
 namespace runtime {
+
+// Tells the processor that a loop waits for another one.
+inline void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
 
 class QueueLock {
  public:
@@ -25,14 +31,6 @@ class QueueLock {
     const void* nobody = nullptr;
     return holder_.compare_exchange_strong(nobody, this_thread(), std::memory_order_acquire,
                                            std::memory_order_relaxed);
-  }
-  // For those who can come again: false when it is held for longer than an append.
-  bool lock_at_once() noexcept {
-    for (int spin = 0; spin < kSpins; ++spin) {
-      if (try_lock()) return true;
-      pause();
-    }
-    return false;
   }
   // For the exit paths. False: still held after about `milliseconds`, or by this very thread, which
   // a signal handler has interrupted for good.
@@ -49,8 +47,11 @@ class QueueLock {
   void unlock() noexcept { holder_.store(nullptr, std::memory_order_release); }
 
  private:
-  // About the length of an append (20-50 ns); a flush takes microseconds.
+  // Longer than an append (20-50 ns).
   static constexpr int kSpins = 64;
+  // Yielding lets nobody of lower priority run: a real-time thread must sleep for a holder that
+  // shares its processor.
+  static constexpr int kYields = kSpins + 16;
 
   static const void* this_thread() noexcept { return &t_reentry_depth; }
   // Out of line, so that the launch path saves no registers for it.
@@ -58,16 +59,14 @@ class QueueLock {
     for (int spin = 0;; ++spin) {
       if (holder_.load(std::memory_order_relaxed) == nullptr && try_lock()) return;
       if (spin < kSpins) {
-        pause();
-      } else {
+        pause_briefly();
+      } else if (spin < kYields) {
         sched_yield();
+      } else {
+        const timespec nap{0, 20'000};
+        nanosleep(&nap, nullptr);
       }
     }
-  }
-  static void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
   }
 
   std::atomic<const void*> holder_{nullptr};
@@ -76,7 +75,6 @@ class QueueLock {
 class QueueGuard {
  public:
   explicit QueueGuard(QueueLock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  QueueGuard(QueueLock& lock, std::adopt_lock_t) noexcept : lock_(lock) {}
   ~QueueGuard() { lock_.unlock(); }
   QueueGuard(const QueueGuard&) = delete;
   QueueGuard& operator=(const QueueGuard&) = delete;

@@ -66,9 +66,9 @@ StreamQueue* take_object() noexcept {
 StreamQueue* make_queue(CUstream stream, StreamKind kind, ContextState* context) noexcept {
   StreamQueue* queue = take_object();
   if (queue == nullptr) return nullptr;
-  QueueGuard guard(queue->lock());
-  queue->adopt(stream, kind, context, defers_by_default());
-  if (context->direct_only) queue->gate(DirectReason::kGreenContext);
+  const SubmitTurn turn(*queue);
+  queue->adopt(turn, stream, kind, context, defers_by_default());
+  if (context->direct_only) queue->gate(turn, DirectReason::kGreenContext);
   return queue;
 }
 
@@ -110,9 +110,9 @@ StreamQueue* introduce(CUstream stream) noexcept {
 // Outside g_mutex: the queue may still have to call the driver. It stays in use until then, so
 // nobody takes the object.
 void retire_queue(StreamQueue& queue, FlushReason reason) noexcept {
-  QueueGuard guard(queue.lock());
-  queue.close(reason);
-  queue.retire();
+  const SubmitTurn turn(queue);
+  queue.close(turn, reason);
+  queue.retire(turn);
 }
 
 }  // namespace
@@ -169,8 +169,8 @@ void stream_created(CUstream stream, ContextState* context, unsigned int flags) 
   if (look_up(stream) != nullptr) return;
   StreamQueue* queue = make_queue(stream, kind, context);
   if (queue == nullptr || remember(stream, queue)) return;
-  QueueGuard queue_guard(queue->lock());
-  queue->retire();
+  const SubmitTurn turn(*queue);
+  queue->retire(turn);
 }
 
 void stream_destroyed(CUstream stream) noexcept {
@@ -200,7 +200,7 @@ void context_gone(ContextState& context) noexcept {
   g_active_captures.fetch_sub(begun);
   context.direct_only = false;
   context.is_suspect.store(false, std::memory_order_relaxed);
-  drop_deferred_error(context);
+  context.errors.forget();
   forget_functions_in(context);
   forget_remembered_queues();
 }

@@ -5,6 +5,7 @@
 #include "runtime/deadline.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
+#include "runtime/futex.h"
 #include "runtime/mutants.h"
 
 namespace runtime {
@@ -22,7 +23,7 @@ constexpr std::size_t kMaxArgumentBytes = 16u << 20;
 // has seen what another one set up.
 constinit std::atomic<BatchSink*> g_sink{nullptr};
 
-constinit std::atomic<std::uint64_t> g_batches{0};  // opened so far
+constinit std::atomic<std::uint64_t> g_waits{0};  // begun so far
 
 BatchSink* sink() noexcept {
   return g_sink.load(std::memory_order_acquire);
@@ -72,7 +73,7 @@ DirectReason StreamQueue::gate_reason() const noexcept {
   // A capture gates every queue of its context. It counts itself before it closes the queues, so a
   // launch that comes later sees it here.
   if (context()->captures.load() != 0) return DirectReason::kCapture;
-  return is_deferred() ? gate_ : DirectReason::kNotDeferred;
+  return is_deferred() ? gate_.load(std::memory_order_relaxed) : DirectReason::kNotDeferred;
 }
 
 void StreamQueue::leave_group() noexcept {
@@ -81,9 +82,36 @@ void StreamQueue::leave_group() noexcept {
 }
 
 void StreamQueue::start_waiting() noexcept {
+  waits_since_.store(g_waits.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   if (++last_ticket_ == 0) ++last_ticket_;
   ticket_.store(last_ticket_);
   Deadline::watch();
+}
+
+// Sequentially consistent, as are the two in wait_while_due(): either a waiter sees the end of the
+// wait, or it is seen here.
+void StreamQueue::end_waiting() noexcept {
+  due_.store(kNotDue, std::memory_order_relaxed);
+  ticket_.store(0);
+  if (ticket_waiters_.load() != 0) futex_wake(ticket_);
+}
+
+bool StreamQueue::take_due(FlushCause* cause) noexcept {
+  const int index = due_.exchange(kNotDue);
+  if (index == kNotDue) return false;
+  *cause = FlushCause(index);
+  return true;
+}
+
+void StreamQueue::wait_while_due(std::uint64_t microseconds) noexcept {
+  const std::uint32_t ticket = waiting_ticket();
+  if (ticket == 0 || ticket == stuck_ticket_.load(std::memory_order_relaxed)) return;
+  const timespec patience{static_cast<time_t>(microseconds / 1'000'000),
+                          static_cast<long>(microseconds % 1'000'000 * 1000)};
+  ticket_waiters_.fetch_add(1);
+  if (ticket_.load() == ticket) futex_wait(ticket_, ticket, &patience);
+  ticket_waiters_.fetch_sub(1);
+  if (ticket_.load() == ticket) stuck_ticket_.store(ticket, std::memory_order_relaxed);
 }
 
 // Chooses what the batch will follow. The group has been entered.
@@ -94,7 +122,7 @@ bool StreamQueue::open_batch(LaunchKey first) noexcept {
     sequence_ = &scratch_;
     if (!scratch_.start()) return false;
   }
-  opened_at_.store(g_batches.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  opener_.store(&t_reentry_depth, std::memory_order_relaxed);
   is_open_.store(true, std::memory_order_relaxed);
   // Relaxed: see flush.h.
   g_nonempty_queues.fetch_add(1, std::memory_order_relaxed);
@@ -102,12 +130,13 @@ bool StreamQueue::open_batch(LaunchKey first) noexcept {
 }
 
 bool StreamQueue::follow(const Launch& launch) noexcept {
-  LaunchSlot& slot = sequence_->slots[cursor_];
+  const std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
+  LaunchSlot& slot = sequence_->slots[cursor];
   if (slot.key != launch.key() && !is_mutant(Mutant::kFunctionNotCompared)) return false;
   bool changed = !(slot.shape == launch.shape) && !is_mutant(Mutant::kShapePatchMissed);
   slot.shape = launch.shape;
   changed |= slot.info->update_arguments(sequence_->arguments_of(slot), launch.kernel_params);
-  if (changed) sequence_->mark_dirty(cursor_);
+  if (changed) sequence_->mark_dirty(cursor);
   return true;
 }
 
@@ -131,7 +160,8 @@ bool StreamQueue::is_full() const noexcept {
          (cursor_ != 0 && sequence_->slots[cursor_ - 1].arguments >= kMaxArgumentBytes);
 }
 
-StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo& info) noexcept {
+StreamQueue::Append StreamQueue::append_here(const Launch& launch,
+                                             const FunctionInfo& info) noexcept {
   if (is_gated()) return Append::kGated;
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
@@ -141,7 +171,7 @@ StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo
       return Append::kNoMemory;
     }
   }
-  bool was_waiting = pending() != 0;
+  const bool was_waiting = pending() != 0;
   if (!is_recording_ || !follow(launch)) {
     if ((is_recording_ && !diverge()) || !append_new(launch, info)) {
       if (cursor_ == 0) reset_batch();
@@ -152,73 +182,105 @@ StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo
   if (is_mutant(Mutant::kStaleArguments))
     note_arguments(sequence_, cursor_ - 1, launch.kernel_params);
   if (!was_waiting) start_waiting();
-  if (is_recording_) {
-    arguments_ = sequence_->arguments.data();
-    dirty_ = sequence_->dirty.data();
-    next_ = &sequence_->slots[cursor_];
-  } else {
-    next_ = end_marker();
-  }
   return Append::kQueued;
+}
+
+StreamQueue::Append StreamQueue::append(const QueueGuard&, const Launch& launch,
+                                        const FunctionInfo& info) noexcept {
+  if (turn_.is_taken()) return Append::kTurnTaken;
+  const Append result = append_here(launch, info);
+  next_ = expected_next();
+  return result;
+}
+
+void StreamQueue::append_submitted(const SubmitTurn&, const Launch& launch,
+                                   const FunctionInfo& info) noexcept {
+  if (append_here(launch, info) == Append::kQueued) note_submitted();
+}
+
+// The slot of a launch that needs no closer look. Behind what has been submitted there is none: the
+// next launch starts a wait.
+LaunchSlot* StreamQueue::expected_next() noexcept {
+  if (!is_recording_ || pending() == 0 || is_gated()) return end_marker();
+  arguments_ = sequence_->arguments.data();
+  dirty_ = sequence_->dirty.data();
+  return &sequence_->slots[cursor_];
+}
+
+bool StreamQueue::take_turn() noexcept {
+  const bool is_taken = turn_.take();
+  // What is appended from here on finds the turn taken.
+  if (is_taken) next_ = end_marker();
+  lock_.unlock();
+  return is_taken;
+}
+
+void StreamQueue::give_turn_back() noexcept {
+  lock_.lock();
+  next_ = expected_next();
+  turn_.give_back();
+  lock_.unlock();
+}
+
+// Everything in the batch has been submitted.
+void StreamQueue::note_submitted() noexcept {
+  if (!is_mutant(Mutant::kSubmittedTwice)) submitted_ = cursor_.load();
+  end_waiting();
 }
 
 void StreamQueue::count_flush(FlushCause cause) noexcept {
   cause.count();
   g_counters.add(g_counters.queued, pending());
-  ++counts.flushes;
-  counts.queued += pending();
+  count(counts.flushes, 1);
+  count(counts.queued, pending());
 }
 
 // Back to an empty queue.
 void StreamQueue::reset_batch() noexcept {
-  cursor_ = submitted_ = 0;
-  next_ = end_marker();
+  cursor_ = 0;
+  submitted_ = 0;
   sequence_ = nullptr;
   is_recording_ = false;
-  ticket_.store(0, std::memory_order_relaxed);
+  end_waiting();
   is_open_.store(false, std::memory_order_relaxed);
   leave_group();
   g_nonempty_queues.fetch_sub(1, std::memory_order_relaxed);
 }
 
-CUresult StreamQueue::close(FlushCause cause) noexcept {
-  if (cursor_ == 0) return CUDA_SUCCESS;
+void StreamQueue::close(const SubmitTurn&, FlushCause cause) noexcept {
+  if (cursor_ == 0) return;
   if (pending() != 0) count_flush(cause);
   if (is_mutant(Mutant::kStaleArguments)) read_arguments_again(sequence_);
-  CUresult result = CUDA_SUCCESS;
   {
     DriverScope scope(context());
-    result = sink()->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
+    sink()->submit_batch(*this, Batch{sequence_, cursor_, submitted_, is_recording_});
   }
-  if (result != CUDA_SUCCESS) note_failure(result);
   reset_batch();
-  return result;
 }
 
-CUresult StreamQueue::submit_pending(FlushCause cause, DirectReason reason) noexcept {
-  if (pending() == 0) return CUDA_SUCCESS;
+void StreamQueue::submit_pending(const SubmitTurn&, FlushCause cause,
+                                 DirectReason reason) noexcept {
+  if (pending() == 0) return;
   count_flush(cause);
   DriverScope scope(context());
-  CUresult result = sink()->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
+  sink()->submit_launches(*this, *sequence_, submitted_, cursor_, reason);
   note_submitted();
-  if (result != CUDA_SUCCESS) note_failure(result);
-  return result;
 }
 
-void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context,
+void StreamQueue::adopt(const SubmitTurn&, CUstream stream, StreamKind kind, ContextState* context,
                         bool is_deferred) noexcept {
   stream_ = stream;
   kind_.store(kind, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
-  gate_ = DirectReason::kCount;
+  gate_.store(DirectReason::kCount, std::memory_order_relaxed);
   set_deferred(is_deferred);
-  counts = {};
+  counts.clear();
   is_capture_origin.store(false);
   is_in_use_.store(true, std::memory_order_relaxed);
 }
 
-void StreamQueue::retire() noexcept {
-  purge(BatchSink::Purge::kAll);
+void StreamQueue::retire(const SubmitTurn& turn) noexcept {
+  purge(turn, BatchSink::Purge::kAll);
   scratch_.slots.release();
   scratch_.arguments.release();
   scratch_.dirty.release();
@@ -226,7 +288,7 @@ void StreamQueue::retire() noexcept {
   is_in_use_.store(false, std::memory_order_relaxed);
 }
 
-void StreamQueue::purge(BatchSink::Purge what) noexcept {
+void StreamQueue::purge(const SubmitTurn&, BatchSink::Purge what) noexcept {
   if (sink() != nullptr) sink()->purge(*this, what);
 }
 

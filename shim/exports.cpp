@@ -14,7 +14,7 @@
 #error "name the direct jump of this architecture"
 #endif
 
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)                           \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure)                  \
   extern "C" [[gnu::naked, gnu::visibility("default")]] void export_##symbol() __asm__(#symbol); \
   extern "C" void export_##symbol() {                                                            \
     __asm__(JUMP_TO : : "i"(&shim::Thunk<runtime::EntryId::symbol>::call));                      \
@@ -27,7 +27,7 @@ namespace {
 
 using Wrapper = void (*)();
 constexpr Wrapper kWrappers[runtime::kEntryCount] = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) &export_##symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) &export_##symbol,
 #include "runtime/driver_entries.def"
 };
 

@@ -18,6 +18,7 @@ namespace shim {
 
 using runtime::EntryClass;
 using runtime::EntryId;
+using runtime::FailureRule;
 using runtime::is_mutant;
 using runtime::Mutant;
 using runtime::row;
@@ -89,36 +90,32 @@ bool is_flush_dropped() noexcept {
 // Submits what the row's rule says, whatever is queued. Rules that a hook refines act at their
 // strictest.
 template <EntryId id, typename... Args>
-[[gnu::noinline]] CUresult submit_by_rule(Args... args) noexcept {
+[[gnu::noinline]] void submit_by_rule(Args... args) noexcept {
   constexpr Rule rule = row(id).rule;
   const ErrnoKeeper keeper;
-  if (is_flush_dropped<id>()) return CUDA_SUCCESS;
+  if (is_flush_dropped<id>()) return;
   if constexpr (rule == Rule::kFlushStream) {
-    return runtime::flush_stream(stream_of<id>(args...), row(id).per_thread_default(), id);
+    runtime::flush_stream(stream_of<id>(args...), row(id).per_thread_default(), id);
   } else if constexpr (rule == Rule::kFlushLegacy) {
-    return runtime::flush_legacy(id);
+    runtime::flush_legacy(id);
   } else if constexpr (rule == Rule::kFlushContext) {
-    return runtime::flush_context(context_of(args...), id);
-  } else if constexpr (rule == Rule::kPass || rule == Rule::kLookup) {
-    return CUDA_SUCCESS;
-  } else {
-    return runtime::flush_all(id);
+    runtime::flush_context(context_of(args...), id);
+  } else if constexpr (rule == Rule::kFlushStreamWait) {
+    runtime::flush_for_stream_wait(stream_of<id>(args...), row(id).per_thread_default(), id);
+  } else if constexpr (rule == Rule::kFlushDefaultStreams) {
+    runtime::flush_for_default_streams(id);
+  } else if constexpr (rule == Rule::kFlushForLiveness || rule == Rule::kFlushIfUnloaded) {
+    runtime::flush_for_liveness(id);
+  } else if constexpr (rule != Rule::kPass && rule != Rule::kLookup) {
+    runtime::flush_all(id);
   }
 }
 
 // The row's rule, ahead of the driver call. One atomic load when nothing is queued.
 template <EntryId id, typename... Args>
-CUresult before(Args... args) noexcept {
-  if (!runtime::anything_queued()) [[likely]]
-    return CUDA_SUCCESS;
-  return submit_by_rule<id>(args...);
-}
-
-// What the application is told: the driver's own failure, else that of the work submitted ahead of
-// the call.
-inline CUresult combine(CUresult submitted, CUresult called) noexcept {
-  if (is_mutant(Mutant::kFlushErrorLost)) return called;
-  return called == CUDA_SUCCESS ? submitted : called;
+void before(Args... args) noexcept {
+  if (runtime::anything_queued()) [[unlikely]]
+    submit_by_rule<id>(args...);
 }
 
 // Every answer of the driver passes through here: a fault changes what may be queued.
@@ -128,34 +125,45 @@ inline CUresult noted(CUresult result) noexcept {
   return result;
 }
 
-// Entries that take memory and do nothing else: one that failed for want of it has done nothing.
-constexpr bool takes_memory(EntryId id) {
-  const std::string_view api = row(id).api;
-  for (const std::string_view prefix :
-       {"cuMemAlloc", "cuMemHostAlloc", "cuMemCreate", "cuMemPoolCreate", "cuArray", "cuMipmapped",
-        "cuModuleLoad", "cuLibraryLoad", "cuGraphInstantiate", "cuStreamCreate", "cuEventCreate",
-        "cuCtxCreate"}) {
-    if (api.starts_with(prefix)) return true;
-  }
-  return false;
-}
-
-// The driver's own answer. Memory that our graphs hold must not make a call of the program fail: it
-// is given back, and the call made again, once.
-template <EntryId id, typename... Args>
-[[gnu::always_inline]] inline CUresult call_driver(Args... args) noexcept {
-  CUresult result = runtime::slot_of<id>()(args...);
-  if constexpr (takes_memory(id)) {
+// The driver's own answer to `call`. Memory that our graphs hold must not make a call of the
+// program fail: it is given back, and the call made again, once.
+template <EntryId id, typename Call>
+[[gnu::always_inline]] inline CUresult call_again_without_graphs(Call call) noexcept {
+  CUresult result = call();
+  if constexpr (row(id).failure == FailureRule::kRetries) {
     if (result == CUDA_ERROR_OUT_OF_MEMORY && runtime::give_back_graphs()) [[unlikely]]
-      result = runtime::slot_of<id>()(args...);
+      result = call();
   }
   return noted(result);
 }
 
 template <EntryId id, typename... Args>
+[[gnu::noinline]] CUresult tell(CUresult called, Args... args) noexcept {
+  const ErrnoKeeper keeper;
+  if constexpr (row(id).stream != StreamArgument::kNone) {
+    return runtime::tell_of_stream(stream_of<id>(args...), row(id).per_thread_default(), called);
+  } else {
+    return runtime::tell_of_context(context_of(args...), called);
+  }
+}
+
+// What the program is told: the driver's answer, or in a row that tells the failure of a queued
+// launch in place of success.
+template <EntryId id, typename... Args>
+[[gnu::always_inline]] inline CUresult call_driver(Args... args) noexcept {
+  const CUresult result =
+      call_again_without_graphs<id>([&]() noexcept { return runtime::slot_of<id>()(args...); });
+  if constexpr (row(id).failure == FailureRule::kTells) {
+    if (runtime::anything_untold()) [[unlikely]]
+      return tell<id>(result, args...);
+  }
+  return result;
+}
+
+template <EntryId id, typename... Args>
 [[gnu::noinline]] CUresult forward_behind_queue(Args... args) noexcept {
-  const CUresult submitted = submit_by_rule<id>(args...);
-  return combine(submitted, call_driver<id>(args...));
+  submit_by_rule<id>(args...);
+  return call_driver<id>(args...);
 }
 
 // The whole of an entry without a hook: rule and driver call.

@@ -15,13 +15,13 @@ namespace {
 template <EntryId id, typename Owner>
 CUresult unload(Owner owner) noexcept {
   if (is_mutant(Mutant::kUnloadUnnoticed)) return runtime::slot_of<id>()(owner);
-  CUresult submitted = before<id>(owner);
+  before<id>(owner);
   if (owner != nullptr) {
     const ErrnoKeeper keeper;
     runtime::code_unloads(owner);
     if (profiler::times_launches()) profiler::forget_kernel_names();
   }
-  return combine(submitted, forward_with_rule<id>(owner));
+  return forward_with_rule<id>(owner);
 }
 
 template <EntryId id, typename Reference>
@@ -44,7 +44,7 @@ bool is_loaded(CUkernel kernel) noexcept {
 // A question about a function: it may lazily load the code, and then it may wait for the device.
 template <EntryId id, typename Function, typename... Args>
 CUresult ask(Function function, Args... args) noexcept {
-  if (is_loaded(function)) return runtime::slot_of<id>()(args...);
+  if (is_loaded(function)) return call_driver<id>(args...);
   return forward_with_rule<id>(args...);
 }
 

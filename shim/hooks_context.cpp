@@ -32,12 +32,12 @@ CUresult end_context(CUcontext context) noexcept {
   if (is_mutant(Mutant::kContextEndUnnoticed)) return runtime::slot_of<id>()(context);
   if (context == nullptr) return forward_with_rule<id>(context);
   runtime::ContextState* state = runtime::context_state(context);
-  CUresult submitted = before<id>(context);
+  before<id>(context);
   if (state != nullptr) let_context_die(*state);
   CUresult result = forward_with_rule<id>(context);
   if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
   runtime::forget_thread_context();
-  return combine(submitted, result);
+  return result;
 }
 
 bool is_primary_active(CUdevice device) noexcept {
@@ -75,7 +75,7 @@ bool device_of(const runtime::ContextState& context, CUdevice* device) noexcept 
 template <EntryId id>
 CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
   if (is_mutant(Mutant::kPrimaryResetUnnoticed)) return runtime::slot_of<id>()(device);
-  CUresult submitted = before<id>(device);
+  before<id>(device);
   runtime::ContextState* state = primary_context(device);
   if (state != nullptr) let_context_die(*state);
   CUresult result = forward_with_rule<id>(device);
@@ -83,7 +83,7 @@ CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
     runtime::context_gone(*state);
   }
   runtime::forget_thread_context();
-  return combine(submitted, result);
+  return result;
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ CUresult Hooks::cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) noexcept
 
 // It may hold the last reference to its primary context, which then goes with it.
 CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
-  CUresult submitted = before<EntryId::cuGreenCtxDestroy>(green);
+  before<EntryId::cuGreenCtxDestroy>(green);
   CUdevice device = 0;
   runtime::ContextState* state = green_context(green);
   runtime::ContextState* primary =
@@ -183,7 +183,7 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
     runtime::context_gone(*primary);
   }
   runtime::forget_thread_context();
-  return combine(submitted, result);
+  return result;
 }
 
 CUresult Hooks::cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) noexcept {

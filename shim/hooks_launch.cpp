@@ -40,10 +40,10 @@ profiler::LaunchFacts facts_of_launch(Args... args) noexcept {
 template <EntryId id, typename... Args>
 CUresult call_driver_timed(Args... args) noexcept {
   if (!profiler::times_launches()) [[likely]]
-    return runtime::slot_of<id>()(args...);
+    return call_driver<id>(args...);
   const profiler::LaunchFacts facts = facts_of_launch<id>(args...);
   profiler::TimedSlot* slot = profiler::begin_device_time(facts);
-  const CUresult result = runtime::slot_of<id>()(args...);
+  const CUresult result = call_driver<id>(args...);
   if (slot != nullptr) profiler::end_device_time(slot, facts, result);
   return result;
 }
@@ -57,15 +57,13 @@ void count_direct(DirectReason reason, unsigned launches) noexcept {
 // Submits a launch that is not queued, behind what is.
 template <EntryId id, typename... Args>
 CUresult launch_directly(DirectReason reason, Args... args) noexcept {
-  CUresult submitted;
   {
     const ErrnoKeeper keeper;
-    submitted =
-        runtime::flush_for_launch(stream_of<id>(args...), row(id).per_thread_default(), reason);
+    runtime::flush_for_launch(stream_of<id>(args...), row(id).per_thread_default(), reason);
   }
-  CUresult result = noted(call_driver_timed<id>(args...));
+  const CUresult result = call_driver_timed<id>(args...);
   if (reason == DirectReason::kFault) runtime::launched_after_fault(result);
-  return combine(submitted, result);
+  return result;
 }
 
 template <EntryId id>
@@ -94,16 +92,15 @@ CUresult launch_with_config(const CUlaunchConfig* config, CUfunction function, v
   const ErrnoKeeper keeper;
   runtime::LaunchOutcome outcome = runtime::queue_launch(launch, extra, is_per_thread);
   if (outcome.is_queued) return outcome.result;
-  CUresult result = launch_directly<id>(outcome.reason, config, function, kernel_params, extra);
-  return combine(outcome.result, result);
+  return launch_directly<id>(outcome.reason, config, function, kernel_params, extra);
 }
 
 template <EntryId id>
 CUresult launch_graph(CUgraphExec graph, CUstream stream) noexcept {
   if (!profiler::times_launches()) [[likely]]
     return forward_with_rule<id>(graph, stream);
-  const CUresult submitted = before<id>(graph, stream);
-  return combine(submitted, noted(call_driver_timed<id>(graph, stream)));
+  before<id>(graph, stream);
+  return call_driver_timed<id>(graph, stream);
 }
 
 }  // namespace
@@ -115,11 +112,9 @@ CUresult launch_slowly(const runtime::Launch& launch, void** extra) noexcept {
   runtime::LaunchOutcome outcome = runtime::queue_launch(launch, extra, is_per_thread);
   if (outcome.is_queued) return outcome.result;
   const runtime::LaunchShape& shape = launch.shape;
-  CUresult result =
-      launch_directly<id>(outcome.reason, launch.function, shape.grid[0], shape.grid[1],
-                          shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
-                          shape.shared_bytes, launch.stream, launch.kernel_params, extra);
-  return combine(outcome.result, result);
+  return launch_directly<id>(outcome.reason, launch.function, shape.grid[0], shape.grid[1],
+                             shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
+                             shape.shared_bytes, launch.stream, launch.kernel_params, extra);
 }
 
 template CUresult launch_slowly<EntryId::cuLaunchKernel>(const runtime::Launch&, void**) noexcept;
@@ -152,10 +147,9 @@ CUresult Hooks::cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, 
   const ErrnoKeeper keeper;
   runtime::LaunchOutcome outcome = runtime::queue_launch(launch, nullptr, false);
   if (outcome.is_queued) return outcome.result;
-  CUresult result = launch_directly<EntryId::cuLaunchCooperativeKernel>(
+  return launch_directly<EntryId::cuLaunchCooperativeKernel>(
       outcome.reason, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
       stream, kernel_params);
-  return combine(outcome.result, result);
 }
 
 CUresult Hooks::cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x,

@@ -21,7 +21,7 @@ CUresult create_stream(CUstream* stream, unsigned flags, Args... args) noexcept 
 template <EntryId id>
 CUresult destroy_stream(CUstream stream) noexcept {
   if (is_mutant(Mutant::kStreamEndUnnoticed)) return runtime::slot_of<id>()(stream);
-  CUresult submitted = before<id>(stream);
+  before<id>(stream);
   runtime::ContextState* capture = nullptr;
   {
     const ErrnoKeeper keeper;
@@ -32,7 +32,7 @@ CUresult destroy_stream(CUstream stream) noexcept {
   // Without the rule: the stream is unknown by now, and ahead of unknown streams everything goes.
   CUresult result = runtime::slot_of<id>()(stream);
   if (capture != nullptr && result == CUDA_SUCCESS) runtime::capture_ended(capture);
-  return combine(submitted, result);
+  return result;
 }
 
 template <EntryId id, typename... Args>
@@ -46,8 +46,8 @@ CUresult change_attributes(CUstream stream, Args... args) noexcept {
 
 template <EntryId id, typename... Args>
 CUresult begin_capture(CUstream stream, Args... args) noexcept {
-  // Ahead of capture_begins(), which closes what other threads still add and cannot report it.
-  CUresult submitted = before<id>(stream, args...);
+  // Ahead of capture_begins(), which closes what other threads still add.
+  before<id>(stream, args...);
   runtime::ContextState* context = nullptr;
   {
     const ErrnoKeeper keeper;
@@ -59,7 +59,7 @@ CUresult begin_capture(CUstream stream, Args... args) noexcept {
   } else {
     runtime::capture_ended(context);
   }
-  return combine(submitted, result);
+  return result;
 }
 
 // A wrong-thread error does not end a capture, so the status decides.

@@ -201,9 +201,8 @@ void leave_process() noexcept {
   if (!is_awake(g_mode.load(std::memory_order_acquire)) || !is_owner()) return;
   if (g_left.exchange(true, std::memory_order_acq_rel)) return;
   const ErrnoKeeper keeper;
-  const CUresult result = runtime::flush_at_exit();
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
-    runtime::warn("work that was queued at process exit failed with CUDA error %d", result);
+  if (const std::uint32_t untold = runtime::flush_at_exit()) {
+    runtime::warn("%u launches failed that no CUDA call has told of: the process ends", untold);
   }
   if (options().profiler) profiler::finish_trace();
   g_mode.store(Mode::kPassive, std::memory_order_relaxed);

@@ -17,14 +17,14 @@ template <EntryId id, typename H>
 struct HookOf {
   static constexpr bool exists() { return false; }
 };
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
-  template <typename H>                                                \
-  requires requires {                                                  \
-    &H::symbol;                                                        \
-  }                                                                    \
-  struct HookOf<EntryId::symbol, H> {                                  \
-    static constexpr bool exists() { return true; }                    \
-    static constexpr auto function() { return &H::symbol; }            \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  template <typename H>                                                         \
+  requires requires {                                                           \
+    &H::symbol;                                                                 \
+  }                                                                             \
+  struct HookOf<EntryId::symbol, H> {                                           \
+    static constexpr bool exists() { return true; }                             \
+    static constexpr auto function() { return &H::symbol; }                     \
   };
 #include "runtime/driver_entries.def"
 
@@ -43,7 +43,7 @@ struct Thunk<id, Result(CUDAAPI*)(Args...)> {
 
   static Result CUDAAPI call(Args... args) noexcept {
     if constexpr (!has_hook<id>() && row(id).rule == Rule::kPass && !is_timed(id)) {
-      return noted(runtime::slot_of<id>()(args...));
+      return call_driver<id>(args...);
     } else {
       if (!is_active()) [[unlikely]]
         return call_inactive(args...);

@@ -12,11 +12,15 @@ import sys
 # Rules from weakest to strongest where they are comparable: what a stronger rule flushes contains what a weaker does.
 STRONGER = {
     "Pass": {"Pass"},
-    "FlushStream": {"FlushStream", "FlushContext", "FlushAll"},
-    "FlushLegacy": {"FlushLegacy", "FlushContext", "FlushAll"},
+    "FlushStream": {"FlushStream", "FlushContext", "FlushAll", "FlushStreamWait"},
+    "FlushLegacy": {"FlushLegacy", "FlushContext", "FlushAll", "FlushDefaultStreams"},
     "FlushContext": {"FlushContext", "FlushAll"},
     "FlushIfUnloaded": {"FlushIfUnloaded", "FlushAll"},
     "FlushAll": {"FlushAll"},
+    # All is on its way, and what the row's order asks for is in the driver.
+    "FlushStreamWait": {"FlushStreamWait", "FlushAll"},
+    "FlushDefaultStreams": {"FlushDefaultStreams", "FlushAll"},
+    "FlushForLiveness": {"FlushForLiveness", "FlushAll"},
     "Launch": {"Launch"},
     "Lookup": {"Lookup"},
 }
@@ -30,6 +34,10 @@ PHRASES = [
     (r"if (the function|it) was never launched,? FLUSH-ALL", "FlushIfUnloaded"),
     # Only liveness, and only for pageable memory: the deadline thread gives it where the rule does not.
     (r"FLUSH\(stream\).*may block the host: then FLUSH-ALL", "FlushStream"),
+    (r"mostly blocks the host, so FLUSH-ALL", "FlushDefaultStreams"),
+    (r"the host then blocks, so FLUSH-ALL \(LIVE\)|LIVE: FLUSH-ALL is better", "FlushStreamWait"),
+    (r"blocks later driver calls of that process: FLUSH-ALL", "FlushAll"),
+    (r"^LIVE: .*FLUSH-ALL|^No flush for order: .*FLUSH-ALL", "FlushForLiveness"),
     (r"FLUSH-ALL", "FlushAll"),
     (r"FLUSH all (its queues|queues of the context)", "FlushContext"),
     (r"FLUSH\((that )?stream\)", "FlushStream"),
@@ -38,7 +46,7 @@ PHRASES = [
 
 STREAMS = {"-": "None", "0->hStream": "LaunchConfig", "0[i].hStream": "LaunchList",
            "2->hUploadStream": "InstantiateParams", "*2": "Pointer2"}
-ROW = re.compile(r"(?:DRIVER|INTEROP)_ENTRY\((\w+), (\w+), (\d+), (\w*), (\w+), (\w+), (\w+)\)$")
+ROW = re.compile(r"(?:DRIVER|INTEROP)_ENTRY\((\w+), (\w+), (\d+), (\w*), (\w+), (\w+), (\w+), (\w+)\)$")
 
 
 def rule_of(text):
@@ -63,7 +71,7 @@ def read_table(path, problems):
             continue
         match = ROW.match(line)
         if not match:
-            problems.append(f"{path.name}:{number}: not a row of seven columns: {line}")
+            problems.append(f"{path.name}:{number}: not a row of eight columns: {line}")
         elif match[1] in rows:
             problems.append(f"{path.name}:{number}: {match[1]} appears twice")
         else:
@@ -78,12 +86,12 @@ def read_tsv(path, problems):
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines[1:], 2):
         columns = line.split("\t")
-        if len(columns) != 5:
-            problems.append(f"{path.name}:{number}: {len(columns)} columns instead of 5")
+        if len(columns) != 6:
+            problems.append(f"{path.name}:{number}: {len(columns)} columns instead of 6")
         elif columns[0] in rows:
             problems.append(f"{path.name}:{number}: {columns[0]} appears twice")
         else:
-            rows[columns[0]] = columns[1:4]
+            rows[columns[0]] = columns[1:4] + columns[5:]
     return rows
 
 
@@ -93,12 +101,14 @@ def compare_symbols(table, wanted, name, problems):
 
 
 def compare_row(symbol, row, wanted, problems):
-    _, api, since, flavour, entry_class, rule, stream = row
-    tsv_class, tsv_stream, text = wanted
+    _, api, since, flavour, entry_class, rule, stream, failure = row
+    tsv_class, tsv_stream, text, tsv_failure = wanted
     if entry_class != class_of(tsv_class):
         problems.append(f"{symbol}: class {entry_class}, the tsv says {tsv_class}")
     if stream != stream_of(tsv_stream):
         problems.append(f"{symbol}: stream {stream}, the tsv says {tsv_stream}")
+    if failure != {"-": "Plain"}.get(tsv_failure, tsv_failure.capitalize()):
+        problems.append(f"{symbol}: failure {failure}, the tsv says {tsv_failure}")
     if rule not in STRONGER[rule_of(text)]:
         problems.append(f"{symbol}: rule {rule}, the tsv asks for {rule_of(text)}: {text}")
     if api != re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", symbol):

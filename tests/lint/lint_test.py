@@ -91,19 +91,21 @@ class Includes(Tree):
 
 class DriverEntries(Tree):
     ROWS = {
-        "cuCtxSynchronize": ("observe-all", "-", "ORD: FLUSH-ALL, forward.", "2000, , ObserveAll, FlushAll, None"),
+        "cuCtxSynchronize": ("observe-all", "-", "ORD: FLUSH-ALL, forward.", "2000, , ObserveAll, FlushAll, None, Tells"),
         "cuEventRecord": ("stream-ordered", "1", "ORD: FLUSH(stream), forward.",
-                          "2000, , StreamOrdered, FlushStream, Arg1"),
-        "cuInit": ("pass", "-", "NONE: forward.", "2000, , Pass, Pass, None"),
+                          "2000, , StreamOrdered, FlushStream, Arg1, Plain"),
+        "cuInit": ("pass", "-", "NONE: forward.", "2000, , Pass, Pass, None, Plain"),
     }
 
-    INTEROP = "cuVDPAUGetDevice\tpass\t-\tNONE: forward.\trows/pass\n"
-    INTEROP_ROW = "INTEROP_ENTRY(cuVDPAUGetDevice, cuVDPAUGetDevice, 3010, , Pass, Pass, None)\n"
+    FAILURES = {"cuCtxSynchronize": "tells"}
+
+    INTEROP = "cuVDPAUGetDevice\tpass\t-\tNONE: forward.\trows/pass\t-\n"
+    INTEROP_ROW = "INTEROP_ENTRY(cuVDPAUGetDevice, cuVDPAUGetDevice, 3010, , Pass, Pass, None, Plain)\n"
 
     def check(self, table_edit=lambda text: text, tsv_edit=lambda text: text):
         table = "".join(f"DRIVER_ENTRY({name}, {name}, {row[3]})\n" for name, row in self.ROWS.items())
-        head = "symbol\tclass\tstream\trule\ttest\n"
-        tsv = head + "".join("\t".join((name, *row[:3], "rows/any")) + "\n" for name, row in self.ROWS.items())
+        head = "symbol\tclass\tstream\trule\ttest\tfailure\n"
+        tsv = head + "".join("\t".join((name, *row[:3], "rows/any", self.FAILURES.get(name, "-"))) + "\n" for name, row in self.ROWS.items())
         return run(sys.executable, TOOLS / "check_driver_entries.py",
                    "--table", self.put("t.def", table_edit(table + self.INTEROP_ROW)),
                    "--tsv", self.put("t.tsv", tsv_edit(tsv)), "--interop", self.put("i.tsv", head + self.INTEROP))
@@ -131,6 +133,9 @@ class DriverEntries(Tree):
     def test_missing_flush_is_found(self):
         self.expect_fault("FlushStream", "Pass", "rule Pass, the tsv asks for FlushStream")
 
+    def test_wrong_failure_is_found(self):
+        self.expect_fault("Tells", "Plain", "failure Plain, the tsv says tells")
+
     def test_wrong_class_is_found(self):
         self.expect_fault("StreamOrdered", "ObserveAll", "class ObserveAll")
 
@@ -138,10 +143,10 @@ class DriverEntries(Tree):
         self.expect_fault("Arg1", "Arg0", "stream Arg0")
 
     def test_missing_row_is_found(self):
-        self.expect_fault("DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n", "", "in the tsv, not in the table")
+        self.expect_fault("DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None, Plain)\n", "", "in the tsv, not in the table")
 
     def test_extra_row_is_found(self):
-        self.expect_fault("cuInit\tpass\t-\tNONE: forward.\trows/any\n", "", "in the table, not in the tsv", in_tsv=True)
+        self.expect_fault("cuInit\tpass\t-\tNONE: forward.\trows/any\t-\n", "", "in the table, not in the tsv", in_tsv=True)
 
     def test_missing_interop_row_is_found(self):
         self.expect_fault(self.INTEROP_ROW, "", "in the interop tsv, not in the table")
@@ -153,18 +158,18 @@ class DriverEntries(Tree):
         self.assertIn("cuVDPAUGetDevice: in the interop tsv, not in the table", output)
 
     def test_double_row_is_found(self):
-        row = "DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None)\n"
+        row = "DRIVER_ENTRY(cuInit, cuInit, 2000, , Pass, Pass, None, Plain)\n"
         self.expect_fault(row, row + row, "appears twice")
 
     def test_unsorted_rows_are_found(self):
-        self.expect_fault("DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None)\n"
-                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1)\n",
-                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1)\n"
-                          "DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None)\n",
+        self.expect_fault("DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None, Tells)\n"
+                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1, Plain)\n",
+                          "DRIVER_ENTRY(cuEventRecord, cuEventRecord, 2000, , StreamOrdered, FlushStream, Arg1, Plain)\n"
+                          "DRIVER_ENTRY(cuCtxSynchronize, cuCtxSynchronize, 2000, , ObserveAll, FlushAll, None, Tells)\n",
                           "not sorted")
 
     def test_malformed_row_is_found(self):
-        self.expect_fault("2000, , Pass, Pass, None)", "2000, Pass, Pass, None)", "not a row of seven columns")
+        self.expect_fault("2000, , Pass, Pass, None, Plain)", "2000, Pass, Pass, None, Plain)", "not a row of eight columns")
 
 
 class NamedTests(Tree):
@@ -195,9 +200,9 @@ class NamedTests(Tree):
 
 class RowsTable(Tree):
     """The generator of tests/unit/rows understands every rule text of the tables, and says so of none else."""
-    HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\n"
+    HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\tfailure\n"
     ROW = "cuEventRecord_ptsz\tstream-ordered\t1\tORD: FLUSH(stream), forward. Stream 0 here is the calling thread's " \
-          "own stream (blocking, never queued): flush the legacy queue instead.\trows/stream\n"
+          "own stream (blocking, never queued): flush the legacy queue instead.\trows/stream\t-\n"
 
     def convert(self, row):
         output = self.root / "rows.inc"
@@ -213,7 +218,7 @@ class RowsTable(Tree):
 
     def test_known_text_passes(self):
         self.assertEqual(self.convert(self.ROW),
-                         (0, "", 'ROW(cuEventRecord_ptsz, Stream, Argument1, true, "rows/stream")\n'))
+                         (0, "", 'ROW(cuEventRecord_ptsz, Stream, Argument1, true, kPlain, "rows/stream")\n'))
 
     def test_unknown_text_is_found(self):
         self.expect_fault("forward.", "forward, mostly.", "this rule is not understood")
@@ -228,6 +233,9 @@ class RowsTable(Tree):
     def test_row_without_a_test_is_found(self):
         self.expect_fault("rows/stream", "", "no test named")
 
+    def test_unknown_failure_is_found(self):
+        self.expect_fault("\t-\n", "\ttold\n", "failure 'told' is none of -, tells, retries")
+
 
 class Exports(Tree):
     """Builds real shared libraries: what nm and readelf print is part of what is tested."""
@@ -237,7 +245,7 @@ class Exports(Tree):
 
     def setUp(self):
         super().setUp()
-        self.table = self.put("t.def", "DRIVER_ENTRY(cuCtxSynchronize, a, 1, , P, P, N)\nDRIVER_ENTRY(cuInit, a, 1, , P, P, N)\n")
+        self.table = self.put("t.def", "DRIVER_ENTRY(cuCtxSynchronize, a, 1, , P, P, N, P)\nDRIVER_ENTRY(cuInit, a, 1, , P, P, N, P)\n")
         self.map = self.put("exports.map", self.MAP)
         self.header = self.put("xpu.h", self.HEADER)
 

@@ -49,16 +49,16 @@ void check_calls() {
 int main(int argc, char** argv) {
   void* driver = doors::open_driver();
   for (const char* name : {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)
-#define INTEROP_ENTRY(symbol, api, since, flavour, class, rule, stream) #symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure)
+#define INTEROP_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) #symbol,
 #include "runtime/driver_entries.def"
        }) {
     check_missing(driver, name);
     check_missing(RTLD_DEFAULT, name);
   }
   for (EntryId id : {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)
-#define INTEROP_ENTRY(symbol, api, since, flavour, class, rule, stream) EntryId::symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure)
+#define INTEROP_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) EntryId::symbol,
 #include "runtime/driver_entries.def"
        }) {
     check_not_offered(driver, runtime::row(id));

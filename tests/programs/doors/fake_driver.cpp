@@ -62,7 +62,7 @@ FAKE_EXPORT CUresult fake_shared_entry() {
 #define FAKE_Launch FAKE_ENTRY
 #define FAKE_EventObserve FAKE_ENTRY
 #define FAKE_Lookup(symbol)
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) FAKE_##class(symbol)
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) FAKE_##class(symbol)
 #include "runtime/driver_entries.def"
 
 // Arguments in every kind of register and on the stack; the result depends on each.
@@ -153,7 +153,8 @@ void* row_address(EntryId id) {
 #define FAKE_ADDRESS_StreamLifecycle FAKE_ADDRESS
 #define FAKE_ADDRESS_Launch FAKE_ADDRESS
 #define FAKE_ADDRESS_EventObserve FAKE_ADDRESS
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) FAKE_ADDRESS_##class(symbol),
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  FAKE_ADDRESS_##class(symbol),
 #include "runtime/driver_entries.def"
   };
   return kAddresses[static_cast<std::size_t>(id)];

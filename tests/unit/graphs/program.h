@@ -75,7 +75,8 @@ struct Program {
   }
 
   CUresult sync(CUstream stream) {
-    return runtime::flush_stream(stream, false, runtime::EntryId::cuStreamSynchronize);
+    runtime::flush_for_stream_wait(stream, false, runtime::EntryId::cuStreamSynchronize);
+    return runtime::tell_of_stream(stream, false, CUDA_SUCCESS);
   }
 
   // The counters since the program began; the invariant of counters.h is checked on the way.

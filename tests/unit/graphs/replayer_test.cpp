@@ -73,29 +73,32 @@ TEST_CASE("nothing is submitted before an observation, and every kind of flush s
   CUfunction function = program.driver.add_function({8});
   auto launch = [&] { program.launch(stream, function, 1, std::uint64_t{1}); };
   std::size_t submitted = 0;
-  auto submits = [&](CUresult result) {
-    CHECK(result == CUDA_SUCCESS);
+  auto submits = [&](auto flush) {
+    launch();
+    flush();
     CHECK(program.driver.log().size() == ++submitted);
     CHECK(program.counters().pending == 0);
   };
   launch();
   CHECK(program.driver.log().empty());
   CHECK(program.counters().pending == 1);
-  submits(program.sync(stream));
+  CHECK(program.sync(stream) == CUDA_SUCCESS);
+  CHECK(program.driver.log().size() == ++submitted);
+  using runtime::EntryId;
+  submits([] { runtime::flush_all(EntryId::cuMemFree_v2); });
+  submits([] { runtime::flush_for_liveness(EntryId::cuMemAlloc_v2); });
+  submits([] { runtime::flush_for_default_streams(EntryId::cuMemcpyDtoH_v2); });
+  submits([] { runtime::flush_context(nullptr, EntryId::cuCtxSynchronize); });
+  submits([&] { runtime::flush_context(program.driver.current, EntryId::cuCtxSynchronize_v2); });
   launch();
-  submits(runtime::flush_all(runtime::EntryId::cuMemAlloc_v2));
-  launch();
-  submits(runtime::flush_context(nullptr, runtime::EntryId::cuCtxSynchronize));
-  launch();
-  submits(runtime::flush_context(program.driver.current, runtime::EntryId::cuCtxSynchronize_v2));
-  launch();
-  CHECK(runtime::flush_legacy(runtime::EntryId::cuMemsetD8_v2) == CUDA_SUCCESS);
+  runtime::flush_legacy(EntryId::cuMemsetD8_v2);
   CHECK(program.driver.log().size() == submitted);  // a non-blocking stream stands alone
-  submits(program.sync(stream));
-  launch();
+  CHECK(program.sync(stream) == CUDA_SUCCESS);
+  ++submitted;
   // A handle nobody knows: everything goes.
-  submits(runtime::flush_stream(reinterpret_cast<CUstream>(0xdead0), false,
-                                runtime::EntryId::cuEventRecord));
+  submits([] {
+    runtime::flush_stream(reinterpret_cast<CUstream>(0xdead0), false, EntryId::cuEventRecord);
+  });
 }
 
 TEST_CASE("the legacy stream and the blocking streams submit each other") {
@@ -104,7 +107,7 @@ TEST_CASE("the legacy stream and the blocking streams submit each other") {
   CUfunction function = program.driver.add_function({8});
   auto launch = [&](CUstream stream) { program.launch(stream, function, 1, std::uint64_t{1}); };
   launch(blocking);
-  CHECK(program.sync(free) == CUDA_SUCCESS);
+  runtime::flush_stream(free, false, runtime::EntryId::cuEventRecord);
   CHECK(program.counters().pending == 1);
   CHECK(program.sync(nullptr) == CUDA_SUCCESS);
   CHECK(program.counters().pending == 0);
@@ -112,7 +115,7 @@ TEST_CASE("the legacy stream and the blocking streams submit each other") {
   CHECK(program.sync(blocking) == CUDA_SUCCESS);
   CHECK(program.counters().pending == 0);
   launch(blocking);
-  CHECK(runtime::flush_legacy(runtime::EntryId::cuMemsetD8_v2) == CUDA_SUCCESS);
+  runtime::flush_legacy(runtime::EntryId::cuMemsetD8_v2);
   CHECK(program.counters().pending == 0);
   launch(blocking);
   launch(nullptr);
@@ -167,8 +170,7 @@ TEST_CASE("a graph that cannot be built, patched or launched is replaced by dire
   }
 }
 
-TEST_CASE(
-    "a failing queued launch is reported by the call that flushed it, and nothing runs twice") {
+TEST_CASE("each failing queued launch is told once, and nothing runs twice") {
   Program program;
   CUstream stream = program.stream();
   std::vector<CUfunction> functions = two_functions(program);
@@ -325,7 +327,7 @@ TEST_CASE("captures, attributes and an end of queueing gate the queues") {
   CHECK(program.driver.log() == program.asked);
 }
 
-TEST_CASE("a failure met where no call can report it waits for the next submission point") {
+TEST_CASE("a failure met where no call can tell it waits for one that can") {
   Program program;
   CUstream stream = program.stream();
   CUfunction function = program.driver.add_function({8});
@@ -340,8 +342,45 @@ TEST_CASE("a failure met where no call can report it waits for the next submissi
     runtime::code_is_tainted(fake::Driver::default_module());
     runtime::forget_functions_of(fake::Driver::default_module());  // no other test is tainted
   }
+  SECTION("memory is allocated") {
+    runtime::flush_for_liveness(runtime::EntryId::cuMemAlloc_v2);
+  }
   CHECK(program.sync(stream) == CUDA_ERROR_LAUNCH_FAILED);
   CHECK(program.sync(stream) == CUDA_SUCCESS);
+}
+
+TEST_CASE("failures are told in their order, each once, by calls with room for them") {
+  Program program;
+  CUstream stream = program.stream();
+  CUfunction function = program.driver.add_function({8});
+  program.launch(stream, function, 1, std::uint64_t{0});
+  program.sync(stream);
+  const CUresult first = CUDA_ERROR_INVALID_IMAGE, second = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  for (const CUresult failure : {first, first, second}) {
+    program.launch(stream, function, 1, std::uint64_t{1});
+    program.driver.fail("cuLaunchKernel", failure);
+    runtime::flush_stream(stream, false, runtime::EntryId::cuEventRecord);
+  }
+  const auto told = [&](CUresult called) { return runtime::tell_of_stream(stream, false, called); };
+  CHECK(told(CUDA_ERROR_INVALID_VALUE) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(told(CUDA_ERROR_NOT_READY) == first);
+  CHECK(told(CUDA_SUCCESS) == first);
+  CHECK(told(CUDA_SUCCESS) == second);
+  CHECK(told(CUDA_ERROR_NOT_READY) == CUDA_ERROR_NOT_READY);
+  CHECK_FALSE(runtime::anything_untold());
+}
+
+TEST_CASE("a fault that the driver tells is told for all launches that met it") {
+  Program program;
+  CUstream stream = program.stream();
+  CUfunction function = program.driver.add_function({8});
+  program.launch(stream, function, 1, std::uint64_t{0});
+  program.launch(stream, function, 1, std::uint64_t{0});
+  program.driver.fail("cuLaunchKernel", CUDA_ERROR_ILLEGAL_ADDRESS, -1);
+  runtime::flush_stream(stream, false, runtime::EntryId::cuEventRecord);
+  CHECK(runtime::tell_of_context(nullptr, CUDA_ERROR_ILLEGAL_ADDRESS) ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_FALSE(runtime::anything_untold());
 }
 
 TEST_CASE("what lies behind an argument is not read") {
@@ -372,13 +411,12 @@ TEST_CASE("the deadline submits what nobody observes") {
   while (program.driver.log().size() < 2) std::this_thread::yield();
   program.sync(stream);
   CHECK(program.driver.log() == program.asked);
-  SECTION("its failures reach the next submission point of the context") {
+  SECTION("its failures are told") {
     program.driver.fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_FAILED);
     program.launch(stream, function, 1, std::uint64_t{3});
-    while (runtime::current_context()->deferred_error.load() == CUDA_SUCCESS)
-      std::this_thread::yield();
-    CHECK(runtime::flush_all(runtime::EntryId::cuMemFree_v2) == CUDA_ERROR_LAUNCH_FAILED);
-    CHECK(runtime::flush_all(runtime::EntryId::cuMemFree_v2) == CUDA_SUCCESS);
+    while (!runtime::anything_untold()) std::this_thread::yield();
+    CHECK(program.sync(stream) == CUDA_ERROR_LAUNCH_FAILED);
+    CHECK(program.sync(stream) == CUDA_SUCCESS);
   }
 }
 

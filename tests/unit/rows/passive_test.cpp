@@ -68,7 +68,7 @@ TEST_CASE("rows/forked: a child forwards every row and launches nothing of its p
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
   CHECK(world.runs() == 0);
-  CHECK(runtime::flush_all(EntryId::cuCtxSynchronize) == CUDA_SUCCESS);
+  runtime::flush_all(EntryId::cuCtxSynchronize);
   CHECK(world.runs() == 1);
 }
 

@@ -133,10 +133,10 @@ struct Row {
 };
 
 constexpr Row kRows[runtime::kEntryCount] = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream)      \
-  {Signature<runtime::EntryTraits<EntryId::symbol>::Function>::kParameters, \
-   &Signature<runtime::EntryTraits<EntryId::symbol>::Function>::call,       \
-   &Fake<EntryId::symbol>::know_slot, &Fake<EntryId::symbol>::install,      \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  {Signature<runtime::EntryTraits<EntryId::symbol>::Function>::kParameters,     \
+   &Signature<runtime::EntryTraits<EntryId::symbol>::Function>::call,           \
+   &Fake<EntryId::symbol>::know_slot, &Fake<EntryId::symbol>::install,          \
    &Fake<EntryId::symbol>::put},
 #include "runtime/driver_entries.def"
 };

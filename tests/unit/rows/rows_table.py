@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Turns the rule texts of docs/driver-entries.tsv and docs/interop-entries.tsv into what rows_test expects of each row:
-one ROW(symbol, demand, stream place, stream 0 is the thread's own, tests) a line. Reads nothing but the texts, so that
+one ROW(symbol, demand, stream place, stream 0 is the thread's own, failure, tests) a line. Reads nothing but the texts, so that
 it agrees with runtime/driver_entries.def only if both say the same. Exits 1 with one line per text it does not
 understand."""
 import argparse
@@ -215,7 +215,8 @@ OWN_STREAM = re.compile(r" Stream 0 here is the calling thread's own stream"
                         r"( \(blocking, never queued\): flush the legacy queue instead|: direct, never queued)\.")
 PLACES = {"-": "None", "0->hStream": "LaunchConfig", "0[i].hStream": "LaunchList", "2->hUploadStream": "InstantiateParams",
           "*2": "Pointer2"}
-COLUMNS = ["symbol", "class", "stream-argument-index", "rule", "test"]
+COLUMNS = ["symbol", "class", "stream-argument-index", "rule", "test", "failure"]
+FAILURES = {"-": "kPlain", "tells": "kTells", "retries": "kRetries"}
 
 
 def demand_of(rule):
@@ -244,7 +245,7 @@ def convert(line, where, problems):
     if len(fields) != len(COLUMNS):
         problems.append(f"{where}: {len(fields)} columns instead of {len(COLUMNS)}")
         return None
-    symbol, _, stream, rule, tests = fields
+    symbol, _, stream, rule, tests, failure = fields
     place = PLACES.get(stream, f"Argument{stream}" if stream.isdigit() else None)
     if place is None:
         problems.append(f"{where}: {symbol}: stream argument '{stream}' is not understood")
@@ -256,10 +257,13 @@ def convert(line, where, problems):
     fault = own_stream_fault(symbol, demand, place, rule)
     if fault:
         problems.append(f"{where}: {symbol} {fault}: {rule}")
+    if failure not in FAILURES:
+        problems.append(f"{where}: {symbol}: failure '{failure}' is none of {', '.join(FAILURES)}")
+        return None
     if not tests:
         problems.append(f"{where}: {symbol}: no test named")
     is_own = "true" if symbol.endswith(("_ptsz", "_ptds")) else "false"
-    return f'ROW({symbol}, {demand}, {place}, {is_own}, "{tests}")'
+    return f'ROW({symbol}, {demand}, {place}, {is_own}, {FAILURES[failure]}, "{tests}")'
 
 
 def main():

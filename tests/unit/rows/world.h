@@ -54,7 +54,8 @@ struct Row {
   EntryId id;
   Demand demand;
   Place place;
-  bool is_own;        // stream 0 is the calling thread's own
+  bool is_own;  // stream 0 is the calling thread's own
+  runtime::FailureRule failure;
   const char* tests;  // the tests that the table names, separated by blanks
   const char* symbol() const { return runtime::row(id).symbol; }
 };
@@ -149,6 +150,8 @@ class World final : private Observer {
   void mark() { mark_ = runs(); }
   std::size_t runs() const { return driver.log().size(); }
 
+  // A sequence of N1 gets its graph.
+  void record();
   // Submitting launches fails from here on.
   void fail_launches();
 

@@ -18,7 +18,7 @@ struct Event {
   EntryId why{};
 };
 std::vector<Event> g_events;
-CUresult g_flush_result = CUDA_SUCCESS;
+std::vector<Event> g_told;
 CUresult g_driver_result = CUDA_SUCCESS;
 std::vector<CUresult> g_failures;  // that deferral was told of
 bool g_may_wake = false;
@@ -29,12 +29,11 @@ struct Recorded {
 };
 std::vector<Recorded> g_recorded;
 
-CUresult note(const char* what, const void* handle, bool per_thread, EntryId why) {
+void note(const char* what, const void* handle, bool per_thread, EntryId why) {
   g_events.push_back({what, handle, per_thread, why});
   errno = EIO;  // a flush may do anything to errno
   profiler::t_submissions.count += 1;
   profiler::t_submissions.ns += 7;
-  return g_flush_result;
 }
 
 std::vector<std::string> happened() {
@@ -82,7 +81,9 @@ struct Setting {
     g_events.clear();
     g_recorded.clear();
     g_failures.clear();
-    g_flush_result = g_driver_result = CUDA_SUCCESS;
+    g_told.clear();
+    runtime::g_untold.store(0);
+    g_driver_result = CUDA_SUCCESS;
     g_may_wake = false;
     shim::g_mode.store(shim::Mode::kActive);
     runtime::g_nonempty_queues.store(1);
@@ -97,17 +98,35 @@ CUresult copy(std::uintptr_t stream) {
 
 namespace runtime {
 constinit std::atomic<std::uint32_t> g_nonempty_queues{0};
-CUresult flush_stream(CUstream stream, bool per_thread, EntryId why) noexcept {
-  return note("stream", stream, per_thread, why);
+constinit std::atomic<std::uint32_t> g_untold{0};
+void flush_stream(CUstream stream, bool per_thread, EntryId why) noexcept {
+  note("stream", stream, per_thread, why);
 }
-CUresult flush_legacy(EntryId why) noexcept {
-  return note("legacy", nullptr, false, why);
+void flush_legacy(EntryId why) noexcept {
+  note("legacy", nullptr, false, why);
 }
-CUresult flush_context(CUcontext context, EntryId why) noexcept {
-  return note("context", context, false, why);
+void flush_context(CUcontext context, EntryId why) noexcept {
+  note("context", context, false, why);
 }
-CUresult flush_all(EntryId why) noexcept {
-  return note("all", nullptr, false, why);
+void flush_all(EntryId why) noexcept {
+  note("all", nullptr, false, why);
+}
+void flush_for_stream_wait(CUstream stream, bool per_thread, EntryId why) noexcept {
+  note("stream wait", stream, per_thread, why);
+}
+void flush_for_default_streams(EntryId why) noexcept {
+  note("default streams", nullptr, false, why);
+}
+void flush_for_liveness(EntryId why) noexcept {
+  note("liveness", nullptr, false, why);
+}
+CUresult tell_of_stream(CUstream stream, bool per_thread, CUresult called) noexcept {
+  g_told.push_back({"told", stream, per_thread, {}});
+  return called == CUDA_SUCCESS ? CUDA_ERROR_LAUNCH_FAILED : called;
+}
+CUresult tell_of_context(CUcontext context, CUresult called) noexcept {
+  g_told.push_back({"told", context, false, {}});
+  return called == CUDA_SUCCESS ? CUDA_ERROR_LAUNCH_FAILED : called;
 }
 void note_failure(CUresult result) noexcept {
   g_failures.push_back(result);
@@ -153,10 +172,11 @@ TEST_CASE("With nothing queued the driver is called and nothing else", "[shim]")
   CHECK(happened() == Names{"driver", "driver"});
 }
 
-TEST_CASE("A synchronous copy submits everything", "[shim]") {
+TEST_CASE("A synchronous copy submits what it runs behind, and sets the rest on its way",
+          "[shim]") {
   Setting setting;
   shim::Thunk<EntryId::cuMemcpyHtoD_v2>::call(0, nullptr, 0);
-  CHECK(happened() == Names{"all", "driver"});
+  CHECK(happened() == Names{"default streams", "driver"});
 }
 
 TEST_CASE("A context rule takes the context argument where there is one", "[shim]") {
@@ -169,15 +189,26 @@ TEST_CASE("A context rule takes the context argument where there is one", "[shim
   CHECK(shim::context_of() == nullptr);
 }
 
-TEST_CASE("The driver's failure comes first, else that of the submitted work", "[shim]") {
+TEST_CASE("A call that takes effect is not told of earlier work", "[shim]") {
   Setting setting;
-  g_flush_result = CUDA_ERROR_LAUNCH_FAILED;
-  CHECK(copy(1) == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(happened() == Names{"stream", "driver"});
+  runtime::g_untold.store(1);
+  CHECK(copy(1) == CUDA_SUCCESS);
+  CHECK(shim::Thunk<EntryId::cuMemcpyHtoD_v2>::call(0, nullptr, 0) == CUDA_SUCCESS);
+  CHECK(g_told.empty());
+}
+
+TEST_CASE("A call that changes nothing is told of earlier work, unless it fails itself", "[shim]") {
+  Setting setting;
+  CHECK(shim::Thunk<EntryId::cuEventQuery>::call(nullptr) == CUDA_SUCCESS);
+  runtime::g_untold.store(1);
+  CHECK(shim::Thunk<EntryId::cuEventQuery>::call(nullptr) == CUDA_ERROR_LAUNCH_FAILED);
+  auto context = reinterpret_cast<CUcontext>(std::uintptr_t{0x77});
+  CHECK(shim::Thunk<EntryId::cuCtxSynchronize_v2>::call(context) == CUDA_ERROR_LAUNCH_FAILED);
+  REQUIRE(g_told.size() == 2);
+  CHECK(g_told[0].handle == nullptr);
+  CHECK(g_told[1].handle == context);
   g_driver_result = CUDA_ERROR_INVALID_VALUE;
-  CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
-  g_flush_result = CUDA_SUCCESS;
-  CHECK(copy(1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(shim::Thunk<EntryId::cuEventQuery>::call(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("What the driver fails is told to deferral, whatever was queued and whatever the rule",

@@ -22,7 +22,7 @@ struct Row {
 };
 
 const std::vector<Row> kRows = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
   {#symbol, #api, since, #flavour},
 #include "runtime/driver_entries.def"
 };

@@ -102,7 +102,29 @@ std::vector<Engine::OperationPtr> Engine::pending(const Context* context) const 
   return found;
 }
 
+namespace {
+
+// A launch into a full queue blocks the host until the oldest is done, as in NVIDIA's driver (about
+// 1024 launches a stream). May drop the lock.
+void await_room(Stream& stream) {
+  const std::size_t depth = options().queue_depth;
+  if (depth == 0) return;
+  for (;;) {
+    while (!stream.launches.empty() && stream.launches.front()->done) stream.launches.pop_front();
+    if (stream.launches.size() < depth) return;
+    Engine::get().wait(std::shared_ptr<Operation>(stream.launches.front()));
+  }
+}
+
+void count_launch(Stream& stream, const std::shared_ptr<Operation>& operation) {
+  if (options().queue_depth != 0) stream.launches.push_back(operation);
+}
+
+}  // namespace
+
 std::shared_ptr<Operation> enqueue(Stream& stream, const Work& work) {
+  const bool is_kernel = std::holds_alternative<KernelWork>(work);
+  if (is_kernel) await_room(stream);
   std::shared_ptr<Operation> operation =
       make_operation(work, *stream.context, stream.ordinal, stream.sequence++);
   operation->context = stream.context;
@@ -113,6 +135,7 @@ std::shared_ptr<Operation> enqueue(Stream& stream, const Work& work) {
   engine.add(operation);
   stream.tail.assign(1, operation);
   stream.retired.clear();
+  if (is_kernel) count_launch(stream, operation);
   engine.added({operation});  // may drop the lock: `stream` is not used after this
   return operation;
 }
@@ -131,6 +154,7 @@ CUresult submit(Stream& stream, Work work) {
 void enqueue_group(Stream& stream, std::vector<std::shared_ptr<Operation>> operations,
                    const std::vector<std::shared_ptr<Operation>>& after) {
   if (operations.empty()) return;
+  await_room(stream);
   std::vector<std::shared_ptr<Operation>> before = stream_dependencies(stream);
   before.insert(before.end(), after.begin(), after.end());
   std::unordered_set<const Operation*> group, inner;
@@ -154,12 +178,13 @@ void enqueue_group(Stream& stream, std::vector<std::shared_ptr<Operation>> opera
     engine.add(operation);
     if (inner.count(operation.get()) == 0) stream.tail.push_back(operation);
   }
+  count_launch(stream, operations.back());
   engine.added(operations);
 }
 
 bool can_skip_kernels(const Stream& stream) {
-  static const bool is_possible =
-      options().null_executor && options().order == Order::kEarly && !is_logging();
+  static const bool is_possible = options().null_executor && options().order == Order::kEarly &&
+                                  !is_logging() && options().queue_depth == 0;
   return is_possible && Engine::get().is_quiet() && !is_capturing(stream) &&
          stream.context->active_captures == 0 && sticky_error(*stream.context) == CUDA_SUCCESS;
 }

@@ -8,16 +8,16 @@ extern "C" __attribute__((visibility("hidden"))) int softgpu_not_implemented(
 
 namespace {
 enum Row : unsigned {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) k_##symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) k_##symbol,
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY
 };
 }  // namespace
 
 extern "C" {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
-  __attribute__((weak, visibility("default"))) int symbol() noexcept { \
-    return softgpu_not_implemented(k_##symbol);                        \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  __attribute__((weak, visibility("default"))) int symbol() noexcept {          \
+    return softgpu_not_implemented(k_##symbol);                                 \
   }
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY

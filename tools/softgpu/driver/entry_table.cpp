@@ -6,7 +6,7 @@
 namespace softgpu {
 
 constexpr EntryRow kEntryTable[kEntryCount] = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
   {#symbol, #api, since, #flavour},
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY

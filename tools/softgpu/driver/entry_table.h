@@ -11,13 +11,13 @@ namespace softgpu {
 
 // One enumerator per exported symbol, in table order.
 enum class EntryId : std::uint16_t {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) symbol,
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY
 };
 
 inline constexpr std::size_t kEntryCount = 0
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) +1
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) +1
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY
     ;

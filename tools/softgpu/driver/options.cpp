@@ -148,6 +148,10 @@ constexpr Variable kVariables[] = {
     {"CAJETA_SOFTGPU_MEMORY", "1M to 1024G bytes, K, M and G allowed (default 40G)", set_memory},
     {"CAJETA_SOFTGPU_GRAPH_NODE_BYTES", "0 to 1G bytes, K, M and G allowed (default 0)",
      set_graph_node_bytes},
+    {"CAJETA_SOFTGPU_QUEUE_DEPTH", "a number of launches a stream from 0 (any) to 1000000",
+     [](std::string_view text, Options* options) {
+       return parse_number<std::size_t>(text, 0, 1'000'000, &options->queue_depth);
+     }},
     {"CAJETA_SOFTGPU_MISUSE", "ignore (default), report or abort", set_misuse},
     {"CAJETA_SOFTGPU_COUNTERS", "a file to write, %p is the process id", set_counters},
     {"CAJETA_SOFTGPU_LOG", "a file to write, %p is the process id", set_log},

@@ -28,6 +28,7 @@ struct Options {
   std::vector<Fault> faults;
   std::uint64_t memory_bytes = std::uint64_t{40} << 30;  // of each device
   std::uint64_t graph_node_bytes = 0;  // device memory that a node of an executable graph takes
+  std::size_t queue_depth = 0;         // launches a stream holds before the next blocks; 0: any
   MisusePolicy misuse = MisusePolicy::kIgnore;
   std::string counters_path;  // empty: not asked for
   std::string log_path;

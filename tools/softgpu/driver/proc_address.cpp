@@ -19,7 +19,7 @@ using Function = void (*)();
 // The entries as functions of unknown type. cuda.h declares most of them with theirs, so they get
 // names of their own.
 // clang-format off
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) \
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
   extern "C" void softgpu_address_of_##symbol() __asm__(#symbol);
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY
@@ -29,7 +29,8 @@ namespace softgpu {
 namespace {
 
 constexpr std::array<Function, kEntryCount> kFunctions = {
-#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream) softgpu_address_of_##symbol,
+#define DRIVER_ENTRY(symbol, api, since, flavour, class, rule, stream, failure) \
+  softgpu_address_of_##symbol,
 #include "runtime/driver_entries.def"
 #undef DRIVER_ENTRY
 };

@@ -3,6 +3,7 @@
 // throughout.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -41,6 +42,10 @@ struct Stream {
   std::vector<std::shared_ptr<Operation>> tail;
   // Of a legacy stream, when tracing: tails of destroyed streams that its next work comes after.
   std::vector<std::shared_ptr<Operation>> retired;
+
+  // Kernel and graph launches that are not known to be done, oldest first; kept only where a depth
+  // is asked for (Options::queue_depth).
+  std::deque<std::shared_ptr<Operation>> launches;
 
   StreamCapture capture;  // kept by driver/capture.cpp
 
