@@ -63,7 +63,7 @@ ContextState* current_context() noexcept {
 void context_switched() noexcept {
   if (is_mutant(Mutant::kContextSwitchUnnoticed)) return;
   CUcontext now = nullptr;
-  if (t_thread.context != nullptr && t_thread.last_queue != nullptr &&
+  if (t_thread.context != nullptr && t_thread.last.queue != nullptr &&
       real.cuCtxGetCurrent(&now) == CUDA_SUCCESS &&
       now == t_thread.context->handle.load(std::memory_order_relaxed)) {
     return;

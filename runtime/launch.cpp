@@ -42,23 +42,13 @@ bool is_within_limits(const LaunchShape& shape, const ContextState& context,
 // Points `params` into an `extra` buffer. False: not exactly the documented form, let the driver
 // judge.
 bool read_extra(void** extra, const FunctionInfo& info, void** params) noexcept {
-  const std::byte* buffer = nullptr;
-  const std::size_t* size = nullptr;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = static_cast<const std::byte*>(extra[1]);
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      size = static_cast<const std::size_t*>(extra[1]);
-    } else {
-      return false;
-    }
-  }
-  if (buffer == nullptr || size == nullptr || *size != info.argument_bytes ||
+  const PackedArguments packed = read_packed(extra);
+  if (packed.bytes == nullptr || packed.size != info.argument_bytes ||
       info.parameters.size() > kMaxExtraParameters) {
     return false;
   }
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
-    params[i] = const_cast<std::byte*>(buffer + info.parameters[i].offset);
+    params[i] = const_cast<std::byte*>(packed.bytes + info.parameters[i].offset);
   }
   return true;
 }
@@ -162,12 +152,6 @@ bool may_have_attributes(const Launch& launch, void** extra, const FunctionInfo&
   // would pass for many parameters; and the key holds only addresses of user space.
   return extra == nullptr && info.parameters.size() <= kMaxExtraParameters &&
          launch_key(launch.function) >> kAddressBits == 0;
-}
-
-void remember_queue(CUstream stream, StreamQueue* queue, std::uint32_t epoch) noexcept {
-  t_thread.last_stream = stream;
-  t_thread.last_queue = queue;
-  t_thread.epoch = epoch;
 }
 
 }  // namespace

@@ -10,15 +10,31 @@ namespace runtime {
 
 // True: the launch was what the stream's recording expected, and is queued. Everything else is
 // queue_launch()'s.
+// `arguments`: the kernel_params, or a PackedArguments.
+template <typename Arguments>
 inline bool queue_expected(LaunchKey key, const LaunchShape& shape, CUstream stream,
-                           void** kernel_params) noexcept {
-  ThreadState& thread = t_thread;
-  if (thread.last_queue == nullptr || thread.last_stream != stream || kernel_params == nullptr ||
-      thread.epoch != g_queue_epoch.load(std::memory_order_relaxed)) {
+                           Arguments arguments) noexcept {
+  StreamQueue* queue = remembered_queue(stream);
+  if (queue == nullptr) [[unlikely]]
     return false;
+  const QueueGuard guard(queue->lock());
+  return queue->append_expected(guard, key, shape, arguments);
+}
+
+// What an `extra` of cuLaunchKernel says; no bytes unless it has the documented form.
+inline PackedArguments read_packed(void** extra) noexcept {
+  const std::byte* bytes = nullptr;
+  const std::size_t* size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      bytes = static_cast<const std::byte*>(extra[1]);
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = static_cast<const std::size_t*>(extra[1]);
+    } else {
+      return {};
+    }
   }
-  QueueGuard guard(thread.last_queue->lock());
-  return thread.last_queue->append_expected(guard, key, shape, kernel_params);
+  return size != nullptr ? PackedArguments{bytes, *size} : PackedArguments{};
 }
 
 struct LaunchOutcome {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One open-addressing table from created stream handles to queues, under a mutex that is never held
-// across a driver call; the launch path remembers its queue per thread (thread_state.h) and does
-// not come here.
+// A table of chains from created stream handles to queues, under a mutex that is never held across
+// a driver call; threads remember the queues they use (thread_state.h) and seldom come here.
 #include "runtime/stream_map.h"
 
 #include <new>
@@ -14,46 +13,46 @@
 namespace runtime {
 namespace {
 
-struct Entry {
-  CUstream stream;
-  StreamQueue* queue;
-};
-
-constinit Mutex g_mutex;  // guards g_table, making and reusing queues
-constinit Array<Entry>* g_table = nullptr;
+// 1024 chains: programs have tens of streams, schedulers some thousands; 8 KiB of static memory.
+constexpr std::size_t kChains = 1024;
+constinit Mutex g_mutex;  // guards g_chains, g_retired, and next_in_chain of every queue
+constinit StreamQueue* g_chains[kChains]{};
+constinit StreamQueue* g_retired = nullptr;  // for the next streams
 constinit std::atomic<StreamQueue*> g_queues{nullptr};
 constinit std::atomic<bool> g_defers_by_default{false};
 
 const CUstream kLegacyHandle = reinterpret_cast<CUstream>(0x1);     // CU_STREAM_LEGACY
 const CUstream kPerThreadHandle = reinterpret_cast<CUstream>(0x2);  // CU_STREAM_PER_THREAD
 
+StreamQueue*& chain_of(CUstream stream) noexcept {
+  const auto bits = reinterpret_cast<std::uintptr_t>(stream);
+  return g_chains[((bits >> 4) * 0x9E3779B97F4A7C15ull >> 40) % kChains];
+}
+
+// Called with g_mutex held, like the next three.
 StreamQueue* look_up(CUstream stream) noexcept {
-  if (g_table == nullptr) return nullptr;
-  // Programs have tens of streams, and this is off the launch path: a scan does.
-  for (const Entry& entry : *g_table) {
-    if (entry.stream == stream) return entry.queue;
-  }
-  return nullptr;
+  StreamQueue* queue = chain_of(stream);
+  while (queue != nullptr && queue->stream() != stream) queue = queue->next_in_chain;
+  return queue;
 }
 
-bool remember(CUstream stream, StreamQueue* queue) noexcept {
-  if (g_table == nullptr) g_table = new (std::nothrow) Array<Entry>;
-  return g_table != nullptr && g_table->push_back({stream, queue});
+void enter(StreamQueue& queue) noexcept {
+  StreamQueue*& chain = chain_of(queue.stream());
+  queue.next_in_chain = chain;
+  chain = &queue;
 }
 
-void drop(StreamQueue* queue) noexcept {
-  if (g_table == nullptr) return;
-  std::size_t kept = 0;
-  for (const Entry& entry : *g_table) {
-    if (entry.queue != queue) (*g_table)[kept++] = entry;
-  }
-  g_table->truncate(kept);
+void drop(StreamQueue& queue) noexcept {
+  StreamQueue** link = &chain_of(queue.stream());
+  while (*link != nullptr && *link != &queue) link = &(*link)->next_in_chain;
+  if (*link != nullptr) *link = queue.next_in_chain;
 }
 
-// A retired object, else a new one. Called with g_mutex held.
+// A retired object, else a new one.
 StreamQueue* take_object() noexcept {
-  for (StreamQueue* queue = first_queue(); queue != nullptr; queue = queue->next_queue()) {
-    if (!queue->is_in_use()) return queue;
+  if (StreamQueue* queue = g_retired) {
+    g_retired = queue->next_in_chain;
+    return queue;
   }
   auto* queue = new (std::nothrow) StreamQueue;
   if (queue == nullptr) return nullptr;
@@ -113,6 +112,9 @@ void retire_queue(StreamQueue& queue, FlushReason reason) noexcept {
   const SubmitTurn turn(queue);
   queue.close(turn, reason);
   queue.retire(turn);
+  const MutexGuard guard(g_mutex);
+  queue.next_in_chain = g_retired;
+  g_retired = &queue;
 }
 
 }  // namespace
@@ -141,8 +143,11 @@ StreamTarget find_stream(CUstream stream, bool per_thread_default) noexcept {
       target.queue = target.context->legacy_queue.load(std::memory_order_acquire);
     }
   } else {
-    MutexGuard guard(g_mutex);
-    target.queue = look_up(stream);
+    target.queue = remembered_queue(stream);
+    if (target.queue == nullptr) {
+      MutexGuard guard(g_mutex);
+      target.queue = look_up(stream);
+    }
     target.is_unknown = target.queue == nullptr;
     if (target.queue != nullptr) target.context = target.queue->context();
   }
@@ -168,9 +173,7 @@ void stream_created(CUstream stream, ContextState* context, unsigned int flags) 
   MutexGuard guard(g_mutex);
   if (look_up(stream) != nullptr) return;
   StreamQueue* queue = make_queue(stream, kind, context);
-  if (queue == nullptr || remember(stream, queue)) return;
-  const SubmitTurn turn(*queue);
-  queue->retire(turn);
+  if (queue != nullptr) enter(*queue);
 }
 
 void stream_destroyed(CUstream stream) noexcept {
@@ -179,7 +182,7 @@ void stream_destroyed(CUstream stream) noexcept {
     MutexGuard guard(g_mutex);
     queue = look_up(stream);
     if (queue == nullptr) return;
-    drop(queue);
+    drop(*queue);
   }
   retire_queue(*queue, FlushReason::kStreamEnd);
   forget_remembered_queues();
@@ -189,7 +192,7 @@ void context_gone(ContextState& context) noexcept {
   for_each_queue(&context, [](StreamQueue& queue) {
     {
       MutexGuard guard(g_mutex);
-      drop(&queue);
+      drop(queue);
     }
     retire_queue(queue, FlushReason::kContextEnd);
   });

@@ -63,8 +63,9 @@ class StreamQueue {
   TurnWord& turn() noexcept { return turn_; }
 
   // The launch path. True: the launch was the expected one and is queued.
+  template <typename Arguments>
   bool append_expected(const QueueGuard&, LaunchKey key, const LaunchShape& shape,
-                       void** kernel_params) noexcept;
+                       Arguments arguments) noexcept;
   // Any launch that passed the checks of launch.cpp.
   Append append(const QueueGuard&, const Launch& launch, const FunctionInfo& info) noexcept;
   // One that the caller has just submitted itself, so that it counts as part of the sequence seen.
@@ -136,6 +137,7 @@ class StreamQueue {
   void wait_while_due(std::uint64_t microseconds) noexcept;
 
   std::atomic<std::uint32_t> seen_ticket{0};   // at the deadline's last look
+  StreamQueue* next_in_chain = nullptr;        // stream_map.cpp only
   std::atomic<bool> is_capture_origin{false};  // a capture began on this stream and has not ended
 
   Recordings* recordings = nullptr;  // owned by the sink; with the turn in hand
@@ -190,13 +192,14 @@ class StreamQueue {
   StreamQueue* next_queue_ = nullptr;  // written before the object is published
 };
 
+template <typename Arguments>
 inline bool StreamQueue::append_expected(const QueueGuard&, LaunchKey key, const LaunchShape& shape,
-                                         void** kernel_params) noexcept {
+                                         Arguments arguments) noexcept {
   LaunchSlot* slot = next_;
-  if (slot->key != key || !(slot->shape == shape)) [[unlikely]]
+  if (slot->key != key || !(slot->shape == shape) || !slot->info->takes(arguments)) [[unlikely]]
     return false;
   const std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
-  if (slot->info->update_arguments(arguments_ + slot->arguments, kernel_params) &&
+  if (slot->info->update_arguments(arguments_ + slot->arguments, arguments) &&
       !is_mutant(Mutant::kArgumentPatchMissed)) {
     dirty_[cursor / 64] |= 1ull << (cursor % 64);
   }

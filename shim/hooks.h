@@ -21,8 +21,16 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
                        CUstream stream, void** kernel_params, void** extra) noexcept {
   const runtime::LaunchShape shape{
       {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  if (extra == nullptr && runtime::queue_expected(runtime::launch_key(function), shape, stream,
-                                                  kernel_params)) [[likely]] {
+  // Stream 0 of a per-thread twin is another stream than the one that a thread may remember.
+  const bool may_be_known = !row(id).per_thread_default() || stream != nullptr;
+  if (extra == nullptr && may_be_known &&
+      runtime::queue_expected(runtime::launch_key(function), shape, stream, kernel_params))
+      [[likely]] {
+    return CUDA_SUCCESS;
+  }
+  if (extra != nullptr && kernel_params == nullptr && may_be_known &&
+      runtime::queue_expected(runtime::launch_key(function), shape, stream,
+                              runtime::read_packed(extra))) {
     return CUDA_SUCCESS;
   }
   return launch_slowly<id>({function, shape, stream, kernel_params}, extra);
@@ -43,12 +51,9 @@ struct Hooks {
                                               unsigned block_z, unsigned shared_bytes,
                                               CUstream stream, void** kernel_params,
                                               void** extra) noexcept {
-    const runtime::LaunchShape shape{
-        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-    // Not the fast path: a stream 0 remembered by a legacy launch of this thread is another stream
-    // here.
-    return launch_slowly<EntryId::cuLaunchKernel_ptsz>({function, shape, stream, kernel_params},
-                                                       extra);
+    return launch_kernel<EntryId::cuLaunchKernel_ptsz>(function, grid_x, grid_y, grid_z, block_x,
+                                                       block_y, block_z, shared_bytes, stream,
+                                                       kernel_params, extra);
   }
   static CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                                            void** kernel_params, void** extra) noexcept;

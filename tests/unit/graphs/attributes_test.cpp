@@ -186,12 +186,12 @@ TEST_CASE("a thread that stays in its context keeps its queue") {
   program.launch(stream, function, 1, std::uint64_t{1});
   int asked = program.driver.calls("cuCtxGetCurrent");
   runtime::context_switched();
-  CHECK(runtime::t_thread.last_queue != nullptr);
+  CHECK(runtime::t_thread.last.queue != nullptr);
   CHECK(program.driver.calls("cuCtxGetCurrent") == asked + 1);
   CUcontext mine = program.driver.current;
   program.driver.current = fake::Driver::context(4000);
   runtime::context_switched();
-  CHECK(runtime::t_thread.last_queue == nullptr);
+  CHECK(runtime::t_thread.last.queue == nullptr);
   CHECK(runtime::t_thread.context == nullptr);
   program.driver.current = mine;
   CHECK(program.sync(stream) == CUDA_SUCCESS);
