@@ -76,9 +76,8 @@
   X(kCaptureModeKept,            "our calls do not leave the thread's capture mode",            "graphs") \
   /* Time, errors, life */ \
   X(kDeadlineOff,                "no deadline",                                                 "graphs") \
-  X(kDeadlineErrorLost,          "what the deadline thread met is forgotten",                   "graphs") \
   X(kDeferredErrorLost,          "an error that waits is never returned",                       "graphs") \
-  X(kFlushErrorLost,             "the failure of submitted work is not returned",               "rows") \
+  X(kFlushErrorLost,             "the failure of a queued launch is not kept for a call that tells", "rows") \
   X(kErrnoLost,                  "errno is not kept",                                           "shim") \
   X(kBudgetIgnored,              "graphs are not bounded",                                      "graphs") \
   X(kForkedChildSubmits,         "a forked child submits the queues of its parent",             "life_vfork") \

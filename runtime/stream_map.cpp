@@ -188,7 +188,7 @@ void stream_destroyed(CUstream stream) noexcept {
   forget_remembered_queues();
 }
 
-void context_gone(ContextState& context) noexcept {
+LivingContext context_gone(ContextState& context) noexcept {
   for_each_queue(&context, [](StreamQueue& queue) {
     {
       MutexGuard guard(g_mutex);
@@ -198,14 +198,22 @@ void context_gone(ContextState& context) noexcept {
   });
   context.legacy_queue.store(nullptr, std::memory_order_release);
   context.limits_known.store(false, std::memory_order_release);
-  int begun = context.captures.exchange(0);
-  if (context.has_joined_capture.exchange(false)) --begun;
-  g_active_captures.fetch_sub(begun);
-  context.direct_only = false;
+  const LivingContext living{context.captures.exchange(0),
+                             context.has_joined_capture.exchange(false),
+                             context.direct_only.exchange(false)};
+  g_active_captures.fetch_sub(living.captures - (living.has_joined_capture ? 1 : 0));
   context.is_suspect.store(false, std::memory_order_relaxed);
   context.errors.forget();
   forget_functions_in(context);
   forget_remembered_queues();
+  return living;
+}
+
+void context_lives_on(ContextState& context, const LivingContext& living) noexcept {
+  context.captures.fetch_add(living.captures);
+  g_active_captures.fetch_add(living.captures - (living.has_joined_capture ? 1 : 0));
+  if (living.has_joined_capture) context.has_joined_capture.store(true);
+  if (living.direct_only) context.direct_only.store(true);
 }
 
 }  // namespace runtime

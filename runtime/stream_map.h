@@ -25,8 +25,16 @@ StreamTarget find_or_make_stream(CUstream stream, bool per_thread_default) noexc
 // A stream was created (after the driver's call) or is about to be destroyed (after its flush).
 void stream_created(CUstream stream, ContextState* context, unsigned int flags) noexcept;
 void stream_destroyed(CUstream stream) noexcept;
-// Every queue of the context dies: it was destroyed or reset.
-void context_gone(ContextState& context) noexcept;
+// Every queue of the context dies: it is about to be destroyed, or has been destroyed or reset.
+// What comes back if the driver refuses to destroy it: its captures, and whether it is green. Its
+// streams and functions are asked about again.
+struct LivingContext {
+  int captures;
+  bool has_joined_capture;
+  bool direct_only;
+};
+LivingContext context_gone(ContextState& context) noexcept;
+void context_lives_on(ContextState& context, const LivingContext& living) noexcept;
 
 // Whether a stream queues without having asked for it. Set before the first launch.
 bool defers_by_default() noexcept;

@@ -33,9 +33,12 @@ CUresult end_context(CUcontext context) noexcept {
   if (context == nullptr) return forward_with_rule<id>(context);
   runtime::ContextState* state = runtime::context_state(context);
   before<id>(context);
-  if (state != nullptr) let_context_die(*state);
+  if (state == nullptr) return forward_with_rule<id>(context);
+  let_context_die(*state);
+  // Forgotten first: once the driver has freed the handle, another thread may get the value again.
+  const runtime::LivingContext living = runtime::context_gone(*state);
   CUresult result = forward_with_rule<id>(context);
-  if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
+  if (result != CUDA_SUCCESS) runtime::context_lives_on(*state, living);
   runtime::forget_thread_context();
   return result;
 }
