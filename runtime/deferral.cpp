@@ -5,7 +5,9 @@
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
 #include "runtime/flush_queues.h"
+#include "runtime/function_settings.h"
 #include "runtime/log.h"
+#include "runtime/lookups.h"
 #include "runtime/mutants.h"
 
 namespace runtime {
@@ -29,13 +31,28 @@ void close_unreported(StreamQueue& queue, FlushReason reason) noexcept {
   if (result != CUDA_SUCCESS) leave_deferred_error(*queue.context(), result);
 }
 
+bool names_dead_function(const StreamQueue& queue) noexcept {
+  return queue.any_function(
+      [](const FunctionInfo& info) { return !info.alive.load(std::memory_order_relaxed); });
+}
+
 void purge_queues(const ContextState* context, BatchSink::Purge what, FlushReason reason) noexcept {
   for_each_queue(context, [=](StreamQueue& queue) {
     QueueGuard guard(queue.lock());
-    close_unreported(queue, reason);
+    if (what == BatchSink::Purge::kAll || names_dead_function(queue)) {
+      close_unreported(queue, reason);
+    }
     DriverScope scope(queue.context(), true);
     queue.purge(what);
   });
+}
+
+// Taken out of the table first: a launch that has found the old version cannot append it behind
+// this.
+void replace(const CodeScope& scope) noexcept {
+  if (retire_functions(scope) == 0) return;
+  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+  free_old_functions();
 }
 
 void close_all_unreported(const ContextState* context, FlushReason reason) noexcept {
@@ -184,21 +201,41 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
   target.queue->gate(DirectReason::kStreamAttributes);
 }
 
-void code_unloads(void* owner) noexcept {
-  forget_functions_of(owner);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+void code_unloads(CUmodule module) noexcept {
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_module(module));
+  forget_module(module);
+  forget_lookups_of(module);
+  forget_settings();
 }
 
-void code_is_tainted(void* owner) noexcept {
+void code_unloads(CUlibrary library) noexcept {
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_library(library));
+  forget_library(library);
+  forget_all_lookups();  // those of its modules too
+  forget_settings();
+}
+
+void code_is_tainted(CUmodule module) noexcept {
   if (is_mutant(Mutant::kTextureReferenceIgnored)) return;
-  taint_functions_of(owner, DirectReason::kTextureReference);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+  replace(taint_module(module, current_context()));
 }
 
-void function_changed(CUfunction function) noexcept {
-  if (is_mutant(Mutant::kFunctionChangeUnnoticed)) return;
-  refresh_function(function);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+CUresult submit_holders(const CodeScope& scope, EntryId why) noexcept {
+  if (!anything_queued()) return CUDA_SUCCESS;
+  const ContextState* current = current_context();
+  FirstError error;
+  for_each_queue(nullptr, [&](StreamQueue& queue) {
+    if (!queue.is_open()) return;
+    QueueGuard guard(queue.lock());
+    const bool holds = queue.any_function(
+        [&scope](const FunctionInfo& info) { return scope.reaches(info.handle, info.owner); });
+    if (holds) note_for(current, queue, queue.close(why), &error);
+  });
+  return error.value;
+}
+
+void functions_changed(const CodeScope& scope) noexcept {
+  if (!is_mutant(Mutant::kFunctionChangeUnnoticed)) replace(scope);
 }
 
 bool give_back_graphs() noexcept {

@@ -44,6 +44,7 @@ enum class Rule : std::uint8_t {
   kFlushContext,     // submit every queue of the context argument, else of the current context
   kFlushAll,         // submit every queue of every context
   kFlushIfUnloaded,  // kFlushAll, unless the function was loaded before: the call may lazy-load it
+  kFlushIfNew,       // kFlushAll, unless the name was looked up before: the call may lazy-load it
   kLaunch,           // queue, or submit ahead and go directly (a hook decides)
   kLookup,           // answer with the shim's own entry (a hook decides)
 };

@@ -131,6 +131,8 @@ LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& la
           continue;
         case StreamQueue::Append::kGated:
           return refuse(queue.gate_reason(), error);
+        case StreamQueue::Append::kChanged:
+          return refuse(DirectReason::kAttributes, error);
         case StreamQueue::Append::kNoMemory:
           return refuse(DirectReason::kNoMemory, error);
         case StreamQueue::Append::kOtherSideOpen:
@@ -176,6 +178,7 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (launch.function == nullptr) return refuse(DirectReason::kLimits);
   if (!read_limits(*current)) return refuse(DirectReason::kLimits);
 
+  const FunctionReading reading(target.queue->function_readers);
   FirstError error;
   const FunctionInfo* info = known_function(launch.function, *current, &error);
   if (info == nullptr || !info->queueable) {

@@ -4,10 +4,13 @@
 // not come here.
 #include "runtime/stream_map.h"
 
+#include <algorithm>
 #include <new>
 
 #include "runtime/driver_scope.h"
 #include "runtime/flush_queues.h"
+#include "runtime/function_settings.h"
+#include "runtime/lookups.h"
 #include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
@@ -201,8 +204,27 @@ void context_gone(ContextState& context) noexcept {
   context.direct_only = false;
   context.is_suspect.store(false, std::memory_order_relaxed);
   drop_deferred_error(context);
-  forget_functions_in(context);
+  retire_functions_in(context);
+  forget_code_in(context);
+  forget_all_lookups();
+  forget_settings();
+  free_old_functions();
   forget_remembered_queues();
+}
+
+// Each queue tells when it was last seen without readers; they need not all be so at once.
+void free_old_functions() noexcept {
+  static constinit Mutex mutex;
+  const MutexGuard guard(mutex);
+  const std::uint64_t last = last_retired_function();
+  if (last == 0) return;
+  std::uint64_t unread = last;
+  for (StreamQueue* queue = first_queue(); queue != nullptr; queue = queue->next_queue()) {
+    // An addition of nothing, to be in one order with the readers' additions.
+    if (queue->function_readers.fetch_add(0) == 0) queue->functions_unread = last;
+    unread = std::min(unread, queue->functions_unread);
+  }
+  free_retired_functions(unread);
 }
 
 }  // namespace runtime

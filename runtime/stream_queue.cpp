@@ -133,6 +133,8 @@ bool StreamQueue::is_full() const noexcept {
 
 StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo& info) noexcept {
   if (is_gated()) return Append::kGated;
+  // Whoever retires a version looks at the queues afterwards: what is appended later is not seen.
+  if (!info.alive.load(std::memory_order_acquire)) return Append::kChanged;
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
     if (!enter_group()) return Append::kOtherSideOpen;
@@ -219,9 +221,7 @@ void StreamQueue::adopt(CUstream stream, StreamKind kind, ContextState* context,
 
 void StreamQueue::retire() noexcept {
   purge(BatchSink::Purge::kAll);
-  scratch_.slots.release();
-  scratch_.arguments.release();
-  scratch_.dirty.release();
+  scratch_.release();
   stream_ = nullptr;
   is_in_use_.store(false, std::memory_order_relaxed);
 }

@@ -48,6 +48,7 @@ class StreamQueue {
     kQueued,
     kFull,           // the batch must be closed first
     kGated,          // this stream may not queue at present
+    kChanged,        // the function is not what it was when the caller looked
     kOtherSideOpen,  // the other side of the order group must be flushed first
     kNoMemory,
   };
@@ -89,6 +90,16 @@ class StreamQueue {
   // The other side of the order group must be flushed before this queue opens.
   bool is_other_side_open() const noexcept;
   void purge(BatchSink::Purge what) noexcept;
+  // Whether `claim(info)` holds for a function of the open batch or of the recording it follows.
+  // Lock held.
+  template <typename Claim>
+  bool any_function(Claim claim) const noexcept {
+    const std::uint32_t launches = sequence_ == nullptr ? 0 : sequence_->count;
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      if (claim(*sequence_->slots[i].info)) return true;
+    }
+    return false;
+  }
 
   // Without the lock: does the queue hold an open batch?
   bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }
@@ -104,7 +115,10 @@ class StreamQueue {
   bool is_in_use() const noexcept { return is_in_use_.load(std::memory_order_relaxed); }
   StreamQueue* next_queue() const noexcept { return next_queue_; }
   void set_next_queue(StreamQueue* queue) noexcept { next_queue_ = queue; }
-  std::uint32_t seen_ticket = 0;               // deadline thread only
+  std::uint32_t seen_ticket = 0;  // deadline thread only
+  // Launches of this stream that look at functions and hold no lock; see FunctionReading.
+  std::atomic<std::uint32_t> function_readers{0};
+  std::uint64_t functions_unread = 0;          // stream_map.cpp, free_old_functions() only
   std::atomic<bool> is_capture_origin{false};  // a capture began on this stream and has not ended
 
   Recordings* recordings = nullptr;  // owned by the sink; lock held

@@ -338,7 +338,7 @@ TEST_CASE("a failure met where no call can report it waits for the next submissi
   }
   SECTION("code is tainted") {
     runtime::code_is_tainted(fake::Driver::default_module());
-    runtime::forget_functions_of(fake::Driver::default_module());  // no other test is tainted
+    runtime::code_unloads(fake::Driver::default_module());  // no other test is tainted
   }
   CHECK(program.sync(stream) == CUDA_ERROR_LAUNCH_FAILED);
   CHECK(program.sync(stream) == CUDA_SUCCESS);
