@@ -101,6 +101,7 @@ struct Hooks {
   static CUresult CUDAAPI cuCtxPopCurrent(CUcontext* context) noexcept;
   static CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) noexcept;
   static CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) noexcept;
+  static CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) noexcept;
