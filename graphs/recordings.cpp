@@ -2,7 +2,6 @@
 #include "graphs/recordings.h"
 
 #include <new>
-#include <utility>
 
 namespace graphs {
 
@@ -35,14 +34,6 @@ void link_newest(Recordings& recordings, Sequence& sequence) noexcept {
   if (recordings.oldest == nullptr) recordings.oldest = &sequence;
 }
 
-void take(Sequence& to, Sequence& from) noexcept {
-  to.slots.swap(from.slots);
-  to.arguments.swap(from.arguments);
-  to.dirty.swap(from.dirty);
-  to.count = from.count;
-  from.count = 0;
-}
-
 }  // namespace
 
 Sequence* find(Recordings& recordings, const Sequence& batch, std::uint32_t launches) noexcept {
@@ -72,7 +63,7 @@ Sequence* add(Recordings& recordings, Sequence& batch, std::uint32_t launches,
   auto* sequence = new (std::nothrow) Sequence;
   if (sequence == nullptr) return nullptr;
   if (is_scratch && batch.count == launches) {
-    take(*sequence, batch);
+    sequence->take(batch);
   } else if (!sequence->copy_prefix(batch, launches)) {
     delete sequence;
     return nullptr;

@@ -152,7 +152,7 @@ void Replayer::submit_batch(StreamQueue& queue, const Batch& batch) noexcept {
 bool names_dead_function(const Sequence& sequence) noexcept {
   for (std::uint32_t i = 0; i < sequence.count; ++i) {
     const runtime::FunctionInfo& info = *sequence.slots[i].info;
-    if (!info.alive.load(std::memory_order_relaxed) || !info.queueable) return true;
+    if (!info.alive.load(std::memory_order_relaxed)) return true;
   }
   return false;
 }

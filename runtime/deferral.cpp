@@ -5,7 +5,9 @@
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
 #include "runtime/flush_queues.h"
+#include "runtime/function_settings.h"
 #include "runtime/log.h"
+#include "runtime/lookups.h"
 #include "runtime/mutants.h"
 
 namespace runtime {
@@ -22,18 +24,27 @@ constinit std::atomic<State> g_state{State::kOff};
 constinit std::atomic<bool> g_may_queue{false};  // a stream that asks for it may queue
 constinit std::atomic<bool> g_is_timing{false};  // the profiler times each launch
 
-void purge(StreamQueue& queue, const SubmitTurn& turn, BatchSink::Purge what,
-           FlushReason reason) noexcept {
+void purge_all(StreamQueue& queue, const SubmitTurn& turn, FlushReason reason) noexcept {
   queue.close(turn, reason);
   DriverScope scope(queue.context(), true);
-  queue.purge(turn, what);
+  queue.purge(turn, BatchSink::Purge::kAll);
 }
 
-void purge_queues(const ContextState* context, BatchSink::Purge what, FlushReason reason) noexcept {
-  for_each_queue(context, [=](StreamQueue& queue) {
-    const SubmitTurn turn(queue);
-    purge(queue, turn, what, reason);
-  });
+// Not waiting for somebody who submits just now: he does it when he is done.
+void purge_dead_functions(StreamQueue& queue) noexcept {
+  for (;;) {
+    const SubmitTurn turn = SubmitTurn::at_once(queue);
+    if (turn) return queue.purge_dead_functions(turn);
+    if (queue.leave_purge_to_holder()) return;
+  }
+}
+
+// Taken out of the table first: a launch that has found the old version cannot append it behind
+// this.
+void replace(const CodeScope& scope) noexcept {
+  if (retire_functions(scope) == 0) return;
+  for_each_queue(nullptr, [](StreamQueue& queue) { purge_dead_functions(queue); });
+  free_old_functions();
 }
 
 }  // namespace
@@ -175,21 +186,43 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
   target.queue->gate(turn, DirectReason::kStreamAttributes);
 }
 
-void code_unloads(void* owner) noexcept {
-  forget_functions_of(owner);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+void code_unloads(CUmodule module) noexcept {
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_module(module));
+  forget_module(module);
+  forget_lookups_of(module);
+  forget_settings();
 }
 
-void code_is_tainted(void* owner) noexcept {
+void code_unloads(CUlibrary library) noexcept {
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_library(library));
+  forget_library(library);
+  forget_all_lookups();  // those of its modules too
+  forget_settings();
+}
+
+void code_is_tainted(CUmodule module) noexcept {
   if (is_mutant(Mutant::kTextureReferenceIgnored)) return;
-  taint_functions_of(owner, DirectReason::kTextureReference);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+  replace(taint_module(module, current_context()));
 }
 
-void function_changed(CUfunction function) noexcept {
-  if (is_mutant(Mutant::kFunctionChangeUnnoticed)) return;
-  refresh_function(function);
-  purge_queues(nullptr, BatchSink::Purge::kDeadFunctions, FlushReason::kCodeChange);
+void submit_holders(const CodeScope& scope, EntryId why) noexcept {
+  if (!anything_queued()) return;
+  // Launches of a stream that stays stuck for longer had not been made in a bare run either.
+  constexpr int kPatienceMs = 2;
+  OldestFirst open(nullptr);
+  for (StreamQueue* queue : open) {
+    const SubmitTurn turn = SubmitTurn::within(*queue, kPatienceMs);
+    if (!turn) continue;
+    const bool holds = queue->any_function(turn, [&scope](const FunctionInfo& info) {
+      return scope.reaches(info.handle, info.owner);
+    });
+    if (holds) queue->close(turn, why);
+  }
+  if (open.is_cut()) flush_queues(nullptr, why);
+}
+
+void functions_changed(const CodeScope& scope) noexcept {
+  if (!is_mutant(Mutant::kFunctionChangeUnnoticed)) replace(scope);
 }
 
 bool give_back_graphs() noexcept {
@@ -197,13 +230,16 @@ bool give_back_graphs() noexcept {
   for_each_queue(nullptr, [](StreamQueue& queue) {
     // What somebody submits right now stays: to wait for it is not this call's business.
     const SubmitTurn turn = SubmitTurn::at_once(queue);
-    if (turn) purge(queue, turn, BatchSink::Purge::kAll, FlushReason::kMemory);
+    if (turn) purge_all(queue, turn, FlushReason::kMemory);
   });
   return true;
 }
 
 void context_dies(ContextState& context) noexcept {
-  purge_queues(&context, BatchSink::Purge::kAll, FlushReason::kContextEnd);
+  for_each_queue(&context, [](StreamQueue& queue) {
+    const SubmitTurn turn(queue);
+    purge_all(queue, turn, FlushReason::kContextEnd);
+  });
 }
 
 }  // namespace runtime

@@ -49,11 +49,14 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
 
 // Code: before the driver's unload (everything has been flushed). Recordings that name its
 // functions die.
-void code_unloads(void* owner) noexcept;
+void code_unloads(CUmodule module) noexcept;
+void code_unloads(CUlibrary library) noexcept;
 // Texture or surface references of the module are in use: its functions may not go into graphs.
-void code_is_tainted(void* owner) noexcept;
-// A function attribute has changed: limits are read again, graphs with the function are rebuilt.
-void function_changed(CUfunction function) noexcept;
+void code_is_tainted(CUmodule module) noexcept;
+// Before a function is changed: submits the queues that hold it.
+void submit_holders(const CodeScope& scope, EntryId why) noexcept;
+// It has changed: limits are read again, graphs with the function are rebuilt.
+void functions_changed(const CodeScope& scope) noexcept;
 
 // The program ran out of memory: gives up all recordings, for what their graphs hold. False: there
 // are no graphs.

@@ -49,6 +49,7 @@ enum class Rule : std::uint8_t {
   kFlushDefaultStreams,
   kFlushForLiveness,
   kFlushIfUnloaded,  // kFlushAll, unless the function was loaded before: the call may lazy-load it
+  kFlushIfNew,       // kFlushAll, unless the name was looked up before: the call may lazy-load it
   kLaunch,           // queue, or submit ahead and go directly (a hook decides)
   kLookup,           // answer with the shim's own entry (a hook decides)
 };

@@ -13,69 +13,29 @@ namespace {
 
 // 4096 chains: a large application has a few thousand kernels; 32 KiB of static memory.
 constexpr std::size_t kChains = 4096;
-constinit std::atomic<FunctionInfo*> g_chains[kChains]{};
-constinit Mutex g_mutex;
-constinit std::uint64_t g_next_token = 1;  // guarded by g_mutex
-struct KnownKernel {
-  void* handle;
-  void* library;
+// 4: enough for a change now and then; against a thread that changes the function in a loop no
+// number is.
+constexpr int kLearnAttempts = 4;
+
+// A version that is being made. It holds what the driver said at different moments.
+struct Learning {
+  CUfunction handle;
+  const ContextState* context;
+  CodeOwner owner;
+  bool is_spoiled = false;  // what was asked may have changed since
+  Learning* next = nullptr;
 };
-constinit Array<KnownKernel>* g_kernels = nullptr;  // CUkernel handles, guarded by g_mutex
-constinit Array<void*>* g_tainted =
-    nullptr;  // owners whose functions go directly, guarded by g_mutex
+
+constinit std::atomic<FunctionInfo*> g_chains[kChains]{};  // only versions in force
+constinit Mutex g_mutex;  // guards writing to the chains, and all that follows
+constinit std::uint64_t g_next_token = 1;
+constinit Learning* g_learning = nullptr;
+constinit FunctionInfo* g_retired = nullptr;
+constinit std::uint64_t g_last_retired = 0;
 
 std::size_t chain_of(CUfunction handle) noexcept {
   auto bits = reinterpret_cast<std::uintptr_t>(handle);
   return ((bits >> 4) * 0x9E3779B97F4A7C15ull >> 40) % kChains;
-}
-
-FunctionInfo* find_any(CUfunction handle, const ContextState* context) noexcept {
-  // Acquire pairs with the release in publish(): the entry's fields are complete.
-  FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_acquire);
-  while (info != nullptr && !(info->handle == handle && info->context == context)) {
-    info = info->next;
-  }
-  return info;
-}
-
-bool contains(const Array<void*>* list, void* value) noexcept {
-  if (list == nullptr) return false;
-  for (void* item : *list) {
-    if (item == value) return true;
-  }
-  return false;
-}
-
-bool add(Array<void*>*& list, void* value) noexcept {
-  if (list == nullptr) list = new (std::nothrow) Array<void*>;
-  return list != nullptr && (contains(list, value) || list->push_back(value));
-}
-
-void remove(Array<void*>* list, void* value) noexcept {
-  if (list == nullptr) return;
-  std::size_t kept = 0;
-  for (void* item : *list) {
-    if (item != value) (*list)[kept++] = item;
-  }
-  list->truncate(kept);
-}
-
-KnownKernel* find_kernel(void* handle) noexcept {
-  if (g_kernels == nullptr) return nullptr;
-  for (KnownKernel& kernel : *g_kernels) {
-    if (kernel.handle == handle) return &kernel;
-  }
-  return nullptr;
-}
-
-// Those that were never launched included: their handles may come back as functions of a module.
-void forget_kernels_of(void* library) noexcept {
-  if (g_kernels == nullptr) return;
-  std::size_t kept = 0;
-  for (const KnownKernel& kernel : *g_kernels) {
-    if (kernel.library != library) (*g_kernels)[kept++] = kernel;
-  }
-  g_kernels->truncate(kept);
 }
 
 // Fills `parameters`. False: the driver cannot tell.
@@ -133,17 +93,6 @@ bool read_limits(FunctionInfo* info, CUfunction function) noexcept {
   return true;
 }
 
-void* owner_of(const FunctionInfo& info) noexcept {
-  if (info.is_kernel) {
-    CUlibrary library = nullptr;
-    real.cuKernelGetLibrary(&library, reinterpret_cast<CUkernel>(info.handle));
-    return library;
-  }
-  CUmodule module = nullptr;
-  real.cuFuncGetModule(&module, info.handle);
-  return module;
-}
-
 // A bare launch loads the function now; so do we (cuda.h: lazy loading). Returns false when this
 // driver cannot do it without launching (no cuFuncLoad before 12.4): the first launch then goes
 // directly.
@@ -158,59 +107,93 @@ void refuse(FunctionInfo* info, DirectReason reason) noexcept {
 }
 
 void inspect(FunctionInfo* info) noexcept {
-  info->owner = owner_of(*info);
-  if (info->owner == nullptr) return refuse(info, DirectReason::kUnknownLayout);
+  if (!info->owner.is_known()) return refuse(info, DirectReason::kUnknownLayout);
   CUfunction function = resolve(*info);
   if (function == nullptr || !read_layout(info)) {
     return refuse(info, DirectReason::kUnknownLayout);
   }
   info->loaded = load(*info, function);
   if (!read_limits(info, function)) return refuse(info, DirectReason::kAttributes);
+  if (info->owner.is_tainted) return refuse(info, DirectReason::kTextureReference);
   info->queueable = true;
 }
 
-// Puts what inspect() found into the entry of the handle. Called with g_mutex held.
-FunctionInfo* publish(FunctionInfo& found) noexcept {
-  FunctionInfo* info = find_any(found.handle, found.context);
-  bool is_new = info == nullptr;
-  if (is_new) info = new (std::nothrow) FunctionInfo;
+// Calls the driver.
+FunctionInfo* make_version(const Learning& learning) noexcept {
+  auto* info = new (std::nothrow) FunctionInfo;
   if (info == nullptr) return nullptr;
-  if (is_new) {  // readers without a lock look at these in the entries of a chain, dead ones too
-    info->handle = found.handle;
-    info->context = found.context;
-  }
-  info->is_kernel = found.is_kernel;
-  info->queueable = found.queueable;
-  info->loaded.store(found.loaded.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  info->reason = found.reason;
-  info->owner = found.owner;
-  info->token = g_next_token++ * 0x9E3779B97F4A7C15ull;
-  info->allows_large_clusters = found.allows_large_clusters;
-  info->resident.store(0, std::memory_order_relaxed);
-  info->max_threads = found.max_threads;
-  info->max_dynamic_shared = found.max_dynamic_shared;
-  info->argument_bytes = found.argument_bytes;
-  info->parameters.swap(found.parameters);
-  if (contains(g_tainted, info->owner)) refuse(info, DirectReason::kTextureReference);
-  info->alive.store(true, std::memory_order_release);
-  if (is_new) {
-    std::atomic<FunctionInfo*>& chain = g_chains[chain_of(info->handle)];
-    info->next = chain.load(std::memory_order_relaxed);
-    chain.store(info, std::memory_order_release);
-  }
+  info->handle = learning.handle;
+  info->context = learning.context;
+  info->owner = learning.owner;
+  info->is_kernel = reinterpret_cast<CUfunction>(learning.owner.kernel) == learning.handle;
+  inspect(info);
   return info;
 }
 
-// A CUfunction belongs to one context. Called with g_mutex held.
-bool belongs_elsewhere(CUfunction handle, const ContextState& context) noexcept {
-  FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_relaxed);
-  for (; info != nullptr; info = info->next) {
-    if (info->handle == handle && info->context != &context && !info->is_kernel &&
-        info->queueable && info->alive.load(std::memory_order_relaxed)) {
+// With g_mutex held, like all below.
+void begin(Learning* learning) noexcept {
+  learning->next = g_learning;
+  g_learning = learning;
+}
+
+void end(Learning* learning) noexcept {
+  Learning** link = &g_learning;
+  while (*link != learning) link = &(*link)->next;
+  *link = learning->next;
+}
+
+// A CUfunction belongs to one context.
+bool belongs_elsewhere(const FunctionInfo& info) noexcept {
+  if (info.is_kernel) return false;
+  FunctionInfo* other = g_chains[chain_of(info.handle)].load(std::memory_order_relaxed);
+  for (; other != nullptr; other = other->next.load(std::memory_order_relaxed)) {
+    if (other->handle == info.handle && other->context != info.context && !other->is_kernel &&
+        other->queueable) {
       return true;
     }
   }
   return false;
+}
+
+void publish(FunctionInfo* info) noexcept {
+  info->token = g_next_token++ * 0x9E3779B97F4A7C15ull;
+  // The driver will say what it thinks of that.
+  if (belongs_elsewhere(*info)) refuse(info, DirectReason::kStream);
+  info->alive.store(true, std::memory_order_relaxed);
+  std::atomic<FunctionInfo*>& chain = g_chains[chain_of(info->handle)];
+  info->next.store(chain.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  // Release pairs with the acquire in find_function(): what it finds is complete.
+  chain.store(info, std::memory_order_release);
+}
+
+void retire(FunctionInfo* info) noexcept {
+  // Release pairs with the acquire of those who append: a queue is looked at behind this.
+  info->alive.store(false, std::memory_order_release);
+  info->retired_at = ++g_last_retired;
+  info->next_retired = g_retired;
+  g_retired = info;
+}
+
+// Readers may stand on a version that is taken out: its own link stays.
+template <typename Claim>
+std::size_t retire_if(Claim claim) noexcept {
+  std::size_t retired = 0;
+  for (std::atomic<FunctionInfo*>& chain : g_chains) {
+    std::atomic<FunctionInfo*>* link = &chain;
+    while (FunctionInfo* info = link->load(std::memory_order_relaxed)) {
+      if (!claim(info->handle, info->context, info->owner)) {
+        link = &info->next;
+        continue;
+      }
+      link->store(info->next.load(std::memory_order_relaxed), std::memory_order_release);
+      retire(info);
+      ++retired;
+    }
+  }
+  for (Learning* learning = g_learning; learning != nullptr; learning = learning->next) {
+    learning->is_spoiled |= claim(learning->handle, learning->context, learning->owner);
+  }
+  return retired;
 }
 
 }  // namespace
@@ -221,77 +204,89 @@ bool update_bytes(std::byte* to, const void* from, std::size_t size) noexcept {
   return true;
 }
 
-FunctionInfo* find_function(CUfunction handle, const ContextState* context) noexcept {
-  FunctionInfo* info = find_any(handle, context);
-  // Acquire pairs with the release store in learn_function(): a revived entry is complete.
-  return info != nullptr && info->alive.load(std::memory_order_acquire) ? info : nullptr;
+const FunctionInfo* find_function(CUfunction handle, const ContextState* context) noexcept {
+  const FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_acquire);
+  while (info != nullptr && !(info->handle == handle && info->context == context)) {
+    info = info->next.load(std::memory_order_acquire);
+  }
+  return info;
 }
 
-FunctionInfo* learn_function(CUfunction handle, const ContextState& context) noexcept {
-  FunctionInfo found;
-  found.handle = handle;
-  found.context = &context;
-  {
-    MutexGuard guard(g_mutex);
-    found.is_kernel = find_kernel(handle) != nullptr;
-  }
-  inspect(&found);  // calls the driver, so without the lock
-  MutexGuard guard(g_mutex);
-  if (!found.is_kernel && belongs_elsewhere(handle, context)) {
-    refuse(&found, DirectReason::kStream);  // the driver will say what it thinks of that
-  }
-  FunctionInfo* known = find_function(handle, &context);
-  return known != nullptr ? known : publish(found);
+bool is_function_loaded(CUfunction handle, const ContextState* context) noexcept {
+  const MutexGuard guard(g_mutex);  // instead of a FunctionReading
+  const FunctionInfo* info = find_function(handle, context);
+  return info != nullptr && info->loaded.load(std::memory_order_relaxed);
 }
 
-void note_kernel(CUkernel kernel, CUlibrary library) noexcept {
-  MutexGuard guard(g_mutex);
-  if (KnownKernel* known = find_kernel(kernel); known != nullptr) {
-    known->library = library;
-    return;
-  }
-  if (g_kernels == nullptr) g_kernels = new (std::nothrow) Array<KnownKernel>;
-  // Without memory for it the kernel is taken for a function, and its layout stays unknown.
-  if (g_kernels != nullptr) static_cast<void>(g_kernels->push_back({kernel, library}));
-}
-
-void forget_functions_of(void* owner) noexcept {
-  MutexGuard guard(g_mutex);
-  for (std::atomic<FunctionInfo*>& chain : g_chains) {
-    for (FunctionInfo* info = chain.load(std::memory_order_relaxed); info; info = info->next) {
-      if (info->owner != owner || is_mutant(Mutant::kHandleReuseUnnoticed)) continue;
-      info->alive.store(false, std::memory_order_release);
+const FunctionInfo* learn_function(CUfunction handle, const ContextState& context) noexcept {
+  for (int attempt = 1;; ++attempt) {
+    Learning learning{handle, &context, owner_of(handle)};
+    {
+      const MutexGuard guard(g_mutex);
+      begin(&learning);
     }
-  }
-  forget_kernels_of(owner);
-  remove(g_tainted, owner);
-}
-
-void taint_functions_of(void* owner, DirectReason reason) noexcept {
-  MutexGuard guard(g_mutex);
-  add(g_tainted, owner);
-  for (std::atomic<FunctionInfo*>& chain : g_chains) {
-    for (FunctionInfo* info = chain.load(std::memory_order_relaxed); info; info = info->next) {
-      if (info->owner == owner) refuse(info, reason);
+    FunctionInfo* made = make_version(learning);  // calls the driver, so without the lock
+    {
+      const MutexGuard guard(g_mutex);
+      end(&learning);
+      const FunctionInfo* known = find_function(handle, &context);
+      if (known == nullptr && made != nullptr && !learning.is_spoiled) {
+        publish(made);
+        return made;
+      }
+      if (known == nullptr && made != nullptr && attempt == kLearnAttempts) {
+        refuse(made, DirectReason::kAttributes);
+        retire(made);
+        return made;
+      }
+      if (known != nullptr || made == nullptr) {
+        delete made;
+        return known;
+      }
     }
+    delete made;
   }
 }
 
-void forget_functions_in(const ContextState& context) noexcept {
-  MutexGuard guard(g_mutex);
-  for (std::atomic<FunctionInfo*>& chain : g_chains) {
-    for (FunctionInfo* info = chain.load(std::memory_order_relaxed); info; info = info->next) {
-      if (info->context == &context) info->alive.store(false, std::memory_order_release);
+std::size_t retire_functions(const CodeScope& scope) noexcept {
+  const MutexGuard guard(g_mutex);
+  return retire_if([&scope](CUfunction handle, const ContextState*, const CodeOwner& owner) {
+    return scope.reaches(handle, owner);
+  });
+}
+
+void retire_functions_in(const ContextState& context) noexcept {
+  const MutexGuard guard(g_mutex);
+  retire_if([&context](CUfunction, const ContextState* learned_in, const CodeOwner&) {
+    return learned_in == &context;
+  });
+}
+
+std::uint64_t last_retired_function() noexcept {
+  const MutexGuard guard(g_mutex);
+  return g_retired == nullptr ? 0 : g_last_retired;
+}
+
+void free_retired_functions(std::uint64_t last) noexcept {
+  const MutexGuard guard(g_mutex);
+  FunctionInfo** link = &g_retired;
+  while (FunctionInfo* info = *link) {
+    const bool is_free =
+        info->retired_at <= last && info->users.load(std::memory_order_acquire) == 0;
+    if (!is_free) {
+      link = &info->next_retired;
+      continue;
     }
+    *link = info->next_retired;
+    delete info;
   }
 }
 
-void refresh_function(CUfunction handle) noexcept {
-  MutexGuard guard(g_mutex);
-  FunctionInfo* info = g_chains[chain_of(handle)].load(std::memory_order_relaxed);
-  for (; info != nullptr; info = info->next) {
-    if (info->handle == handle) info->alive.store(false, std::memory_order_release);
-  }
+std::size_t count_retired_functions() noexcept {
+  const MutexGuard guard(g_mutex);
+  std::size_t count = 0;
+  for (const FunctionInfo* info = g_retired; info != nullptr; info = info->next_retired) ++count;
+  return count;
 }
 
 }  // namespace runtime

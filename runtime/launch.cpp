@@ -136,6 +136,8 @@ LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& la
         break;
       case StreamQueue::Append::kGated:
         return refuse(queue.gate_reason());
+      case StreamQueue::Append::kChanged:
+        return refuse(DirectReason::kAttributes);
       case StreamQueue::Append::kNoMemory:
         return refuse(DirectReason::kNoMemory);
       case StreamQueue::Append::kOtherSideOpen:
@@ -174,6 +176,7 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   if (launch.function == nullptr) return refuse(DirectReason::kLimits);
   if (!read_limits(*current)) return refuse(DirectReason::kLimits);
 
+  const FunctionReading reading(target.queue->function_readers);
   const FunctionInfo* info = known_function(launch.function, *current);
   if (info == nullptr || !info->queueable) {
     return refuse(info == nullptr ? DirectReason::kNoMemory : info->reason);

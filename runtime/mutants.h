@@ -62,6 +62,11 @@
   X(kPrimaryResetUnnoticed,      "resetting a primary context leaves its queues alone",         "rows") \
   X(kFunctionChangeUnnoticed,    "a changed function attribute leaves limits and graphs alone", "graphs") \
   X(kHandleReuseUnnoticed,       "a function handle keeps its layout over an unload",           "graphs") \
+  X(kAliasUnnoticed,             "a function made of a kernel is not known to be the kernel",   "functions") \
+  X(kAliasUnreached,             "a change reaches one handle of a function only",              "functions") \
+  X(kLibraryUnloadForKernels,    "unloading a library reaches its kernels, not its functions",  "functions") \
+  X(kVersionKeptInForce,         "a changed function goes on with the version it had",          "functions") \
+  X(kLookupKept,                 "a name stays looked up over an unload",                       "rows") \
   X(kRememberedQueueKept,        "a thread goes on with the queue of a stream that is gone",    "graphs") \
   X(kContextSwitchUnnoticed,     "a thread goes on with the context it had",                    "graphs") \
   /* What is not queued */ \

@@ -32,8 +32,30 @@ LaunchSlot* Sequence::append(const FunctionInfo* info, const LaunchShape& shape,
   slot.arguments = static_cast<std::uint32_t>(offset);
   if (count == 1 && is_mutant(Mutant::kIdentityMissesOne)) slot.prefix_hash = slots[0].prefix_hash;
   slots[count + 1] = LaunchSlot{};
+  info->hold();
   ++count;
   return &slot;
+}
+
+void Sequence::take(Sequence& from) noexcept {
+  let_go();
+  slots.swap(from.slots);
+  arguments.swap(from.arguments);
+  dirty.swap(from.dirty);
+  count = from.count;
+  from.count = 0;
+}
+
+void Sequence::release() noexcept {
+  let_go();
+  slots.release();
+  arguments.release();
+  dirty.release();
+}
+
+void Sequence::let_go() noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) slots[i].info->let_go();
+  count = 0;
 }
 
 bool Sequence::same_prefix(const Sequence& other, std::uint32_t launches) const noexcept {

@@ -30,7 +30,7 @@ struct LaunchShape {
 // One cache line a launch.
 struct LaunchSlot {
   LaunchKey key = kNoLaunch;  // function and attributes; the end marker's matches no launch
-  const FunctionInfo* info;   // null in the end marker
+  const FunctionInfo* info;   // a version held by the sequence; null in the end marker
   std::uint64_t prefix_hash;  // identity of the launches up to and including this one
   LaunchShape shape;
   std::uint32_t arguments;  // offset in Sequence::arguments, a multiple of 16
@@ -57,8 +57,13 @@ struct Sequence {
   Sequence* newer = nullptr;      // use order
   Sequence* older = nullptr;
 
+  Sequence() = default;
+  ~Sequence() { let_go(); }
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+
   [[nodiscard]] bool start() noexcept {
-    count = 0;
+    let_go();
     arguments.clear();
     dirty.clear();
     return slots.resize(0) && slots.resize(1);
@@ -67,6 +72,10 @@ struct Sequence {
   // out of memory.
   LaunchSlot* append(const FunctionInfo* info, const LaunchShape& shape,
                      const LaunchAttributes& attributes = {}) noexcept;
+  // Takes over the launches of `from`, which has none afterwards.
+  void take(Sequence& from) noexcept;
+  // No launches, and no memory for any.
+  void release() noexcept;
   std::byte* arguments_of(const LaunchSlot& slot) noexcept {
     return arguments.data() + slot.arguments;
   }
@@ -85,6 +94,10 @@ struct Sequence {
     return sizeof *this + slots.capacity_bytes() + arguments.capacity_bytes() +
            dirty.capacity_bytes();
   }
+
+ private:
+  // The versions that the slots name are kept by them.
+  void let_go() noexcept;
 };
 
 }  // namespace runtime

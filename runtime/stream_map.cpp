@@ -3,10 +3,13 @@
 // a driver call; threads remember the queues they use (thread_state.h) and seldom come here.
 #include "runtime/stream_map.h"
 
+#include <algorithm>
 #include <new>
 
 #include "runtime/driver_scope.h"
 #include "runtime/flush_queues.h"
+#include "runtime/function_settings.h"
+#include "runtime/lookups.h"
 #include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
@@ -204,7 +207,11 @@ LivingContext context_gone(ContextState& context) noexcept {
   g_active_captures.fetch_sub(living.captures - (living.has_joined_capture ? 1 : 0));
   context.is_suspect.store(false, std::memory_order_relaxed);
   context.errors.forget();
-  forget_functions_in(context);
+  retire_functions_in(context);
+  forget_code_in(context);
+  forget_all_lookups();
+  forget_settings();
+  free_old_functions();
   forget_remembered_queues();
   return living;
 }
@@ -214,6 +221,21 @@ void context_lives_on(ContextState& context, const LivingContext& living) noexce
   g_active_captures.fetch_add(living.captures - (living.has_joined_capture ? 1 : 0));
   if (living.has_joined_capture) context.has_joined_capture.store(true);
   if (living.direct_only) context.direct_only.store(true);
+}
+
+// Each queue tells when it was last seen without readers; they need not all be so at once.
+void free_old_functions() noexcept {
+  static constinit Mutex mutex;
+  const MutexGuard guard(mutex);
+  const std::uint64_t last = last_retired_function();
+  if (last == 0) return;
+  std::uint64_t unread = last;
+  for (StreamQueue* queue = first_queue(); queue != nullptr; queue = queue->next_queue()) {
+    // An addition of nothing, to be in one order with the readers' additions.
+    if (queue->function_readers.fetch_add(0) == 0) queue->functions_unread = last;
+    unread = std::min(unread, queue->functions_unread);
+  }
+  free_retired_functions(unread);
 }
 
 }  // namespace runtime

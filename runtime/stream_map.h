@@ -40,6 +40,9 @@ void context_lives_on(ContextState& context, const LivingContext& living) noexce
 bool defers_by_default() noexcept;
 void set_default_deferral(bool deferred) noexcept;
 
+// Frees versions of functions that were replaced and that nobody reads or names any more.
+void free_old_functions() noexcept;
+
 // All queue objects ever made, newest first; also the retired ones.
 StreamQueue* first_queue() noexcept;
 

@@ -163,6 +163,8 @@ bool StreamQueue::is_full() const noexcept {
 StreamQueue::Append StreamQueue::append_here(const Launch& launch,
                                              const FunctionInfo& info) noexcept {
   if (is_gated()) return Append::kGated;
+  // Whoever retires a version looks at the queues afterwards: what is appended later is not seen.
+  if (!info.alive.load(std::memory_order_acquire)) return Append::kChanged;
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
     if (!enter_group()) return Append::kOtherSideOpen;
@@ -215,11 +217,34 @@ bool StreamQueue::take_turn() noexcept {
   return is_taken;
 }
 
-void StreamQueue::give_turn_back() noexcept {
+bool StreamQueue::give_turn_back() noexcept {
   lock_.lock();
-  next_ = expected_next();
-  turn_.give_back();
+  const bool is_done = !is_purge_left_;
+  if (is_done) {
+    next_ = expected_next();
+    turn_.give_back();
+  }
   lock_.unlock();
+  return is_done;
+}
+
+bool StreamQueue::leave_purge_to_holder() noexcept {
+  const QueueGuard guard(lock_);
+  is_purge_left_ = turn_.is_taken();
+  return is_purge_left_;
+}
+
+void StreamQueue::purge_dead_functions(const SubmitTurn& turn) noexcept {
+  {
+    const QueueGuard guard(lock_);
+    is_purge_left_ = false;
+  }
+  const bool is_named = any_function(turn, [](const FunctionInfo& info) {
+    return !info.alive.load(std::memory_order_relaxed);
+  });
+  if (is_named) close(turn, FlushReason::kCodeChange);
+  DriverScope scope(context(), true);
+  purge(turn, BatchSink::Purge::kDeadFunctions);
 }
 
 // Everything in the batch has been submitted.
@@ -281,9 +306,7 @@ void StreamQueue::adopt(const SubmitTurn&, CUstream stream, StreamKind kind, Con
 
 void StreamQueue::retire(const SubmitTurn& turn) noexcept {
   purge(turn, BatchSink::Purge::kAll);
-  scratch_.slots.release();
-  scratch_.arguments.release();
-  scratch_.dirty.release();
+  scratch_.release();
   stream_ = nullptr;
   is_in_use_.store(false, std::memory_order_relaxed);
 }

@@ -55,6 +55,7 @@ class StreamQueue {
     kTurnTaken,      // somebody submits: wait for the turn
     kFull,           // the batch must be closed first
     kGated,          // this stream may not queue at present
+    kChanged,        // the function is not what it was when the caller looked
     kOtherSideOpen,  // the other side of the order group must be flushed first
     kNoMemory,
   };
@@ -97,10 +98,24 @@ class StreamQueue {
   // The other side of the order group must be flushed before this queue opens.
   bool is_other_side_open() const noexcept;
   void purge(const SubmitTurn&, BatchSink::Purge what) noexcept;
+  // Of recordings that name a version that is no longer in force; the batch is closed if it does.
+  void purge_dead_functions(const SubmitTurn&) noexcept;
+  // The holder of the turn purges dead functions before he gives it back. False: nobody has it.
+  bool leave_purge_to_holder() noexcept;
+  // Whether `claim(info)` holds for a function of the open batch or of the recording it follows.
+  template <typename Claim>
+  bool any_function(const SubmitTurn&, Claim claim) const noexcept {
+    const std::uint32_t launches = sequence_ == nullptr ? 0 : sequence_->count;
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      if (claim(*sequence_->slots[i].info)) return true;
+    }
+    return false;
+  }
 
-  // For SubmitTurn alone. take_turn() is called with the lock held and unlocks.
+  // For SubmitTurn alone. take_turn() is called with the lock held and unlocks. give_turn_back() is
+  // false while a purge has been left to the holder.
   bool take_turn() noexcept;
-  void give_turn_back() noexcept;
+  [[nodiscard]] bool give_turn_back() noexcept;
 
   // Without the lock: does the queue hold an open batch?
   bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }
@@ -136,7 +151,10 @@ class StreamQueue {
   // was in vain before.
   void wait_while_due(std::uint64_t microseconds) noexcept;
 
-  std::atomic<std::uint32_t> seen_ticket{0};   // at the deadline's last look
+  std::atomic<std::uint32_t> seen_ticket{0};  // at the deadline's last look
+  // Launches of this stream that look at functions and hold no lock; see FunctionReading.
+  std::atomic<std::uint32_t> function_readers{0};
+  std::uint64_t functions_unread = 0;          // stream_map.cpp, free_old_functions() only
   StreamQueue* next_in_chain = nullptr;        // stream_map.cpp only
   std::atomic<bool> is_capture_origin{false};  // a capture began on this stream and has not ended
 
@@ -163,7 +181,8 @@ class StreamQueue {
   // Launch path first. Everything below that is not atomic is guarded by lock_ while the turn is
   // free, and belongs to the holder of the turn while it is taken; next_ always needs lock_.
   QueueLock lock_;
-  bool is_recording_ = false;  // sequence_ is a recording we follow
+  bool is_recording_ = false;   // sequence_ is a recording we follow
+  bool is_purge_left_ = false;  // to the holder of the turn; always needs lock_
   std::atomic<DirectReason> gate_{DirectReason::kCount};
   // Like context_: a flush that looks for queues reads it without the lock.
   std::atomic<StreamKind> kind_{StreamKind::kNonBlocking};

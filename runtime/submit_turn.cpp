@@ -80,7 +80,8 @@ SubmitTurn::SubmitTurn(StreamQueue& queue, int milliseconds) noexcept {
 }
 
 SubmitTurn::~SubmitTurn() {
-  if (queue_ != nullptr) queue_->give_turn_back();
+  if (queue_ == nullptr) return;
+  while (!queue_->give_turn_back()) queue_->purge_dead_functions(*this);
 }
 
 }  // namespace runtime

@@ -106,6 +106,7 @@ struct Hooks {
   static CUresult CUDAAPI cuCtxPopCurrent(CUcontext* context) noexcept;
   static CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) noexcept;
   static CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) noexcept;
+  static CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept;
   static CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) noexcept;
@@ -155,10 +156,23 @@ struct Hooks {
                                              const char* name) noexcept;
   static CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
                                                     CUlibrary library) noexcept;
+  static CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* path) noexcept;
+  static CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) noexcept;
+  static CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                                             CUjit_option* options, void** values) noexcept;
+  static CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* image) noexcept;
+  static CUresult CUDAAPI cuLibraryGetModule(CUmodule* module, CUlibrary library) noexcept;
+  static CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
+                                             const char* name) noexcept;
+  static CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module,
+                                              const char* name) noexcept;
+  static CUresult CUDAAPI cuKernelGetFunction(CUfunction* function, CUkernel kernel) noexcept;
   static CUresult CUDAAPI cuModuleGetTexRef(CUtexref* reference, CUmodule module,
                                             const char* name) noexcept;
   static CUresult CUDAAPI cuModuleGetSurfRef(CUsurfref* reference, CUmodule module,
                                              const char* name) noexcept;
+
+  // hooks_function.cpp
   static CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                                              int value) noexcept;
   static CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value,

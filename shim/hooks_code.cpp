@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules, libraries and functions: what is unloaded takes its recordings along, what changes how a
-// function launches makes its graphs stale, and what may lazily load code must not wait for work
-// that we hold.
+// Modules and libraries: what is unloaded takes its recordings along, what is got from what is
+// remembered, and what may lazily load code must not wait for work that we hold.
 #include "profiler/trace/device_timer.h"
 #include "profiler/trace/kernel_names.h"
 #include "runtime/deferral.h"
+#include "runtime/lookups.h"
 #include "shim/hooks.h"
 
 namespace shim {
@@ -33,32 +33,32 @@ CUresult take_reference(Reference* reference, CUmodule module, const char* name)
   return result;
 }
 
-bool is_loaded(CUfunction function) noexcept {
-  const runtime::FunctionInfo* info = runtime::find_function(function, runtime::current_context());
-  return info != nullptr && info->loaded.load(std::memory_order_relaxed);
-}
-bool is_loaded(CUkernel kernel) noexcept {
-  return is_loaded(reinterpret_cast<CUfunction>(kernel));
-}
-
-// A question about a function: it may lazily load the code, and then it may wait for the device.
-template <EntryId id, typename Function, typename... Args>
-CUresult ask(Function function, Args... args) noexcept {
-  if (is_loaded(function)) return call_driver<id>(args...);
-  return forward_with_rule<id>(args...);
-}
-
-void note_change(CUfunction function) noexcept {
+void note_module(CUresult result, const CUmodule* module) noexcept {
+  if (result != CUDA_SUCCESS || module == nullptr) return;
   const ErrnoKeeper keeper;
-  runtime::function_changed(function);
+  runtime::note_module(*module, runtime::current_context());
 }
 
-// Cache and bank preferences: read at launch, no getter to compare with.
+// An answer that cannot change while the code is loaded. A name that is not there stays so.
+bool is_final(CUresult result) noexcept {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_FOUND;
+}
+
+// The first time it may finish a lazy load, and then it may wait for the device.
 template <EntryId id, typename... Args>
-CUresult change_function(CUfunction function, Args... args) noexcept {
+CUresult look_up(const runtime::Lookup& lookup, Args... args) noexcept {
+  if (lookup.is_known()) return call_driver<id>(args...);
   CUresult result = forward_with_rule<id>(args...);
-  if (result == CUDA_SUCCESS) note_change(function);
+  if (is_final(result)) {
+    const ErrnoKeeper keeper;
+    lookup.remember();
+  }
   return result;
+}
+
+runtime::ContextState* context_for_lookup() noexcept {
+  const ErrnoKeeper keeper;
+  return runtime::current_context();
 }
 
 }  // namespace
@@ -86,99 +86,73 @@ CUresult Hooks::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
   return result;
 }
 
+CUresult Hooks::cuModuleLoad(CUmodule* module, const char* path) noexcept {
+  CUresult result = forward_with_rule<EntryId::cuModuleLoad>(module, path);
+  note_module(result, module);
+  return result;
+}
+CUresult Hooks::cuModuleLoadData(CUmodule* module, const void* image) noexcept {
+  CUresult result = forward_with_rule<EntryId::cuModuleLoadData>(module, image);
+  note_module(result, module);
+  return result;
+}
+CUresult Hooks::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                                   CUjit_option* options, void** values) noexcept {
+  CUresult result =
+      forward_with_rule<EntryId::cuModuleLoadDataEx>(module, image, count, options, values);
+  note_module(result, module);
+  return result;
+}
+CUresult Hooks::cuModuleLoadFatBinary(CUmodule* module, const void* image) noexcept {
+  CUresult result = forward_with_rule<EntryId::cuModuleLoadFatBinary>(module, image);
+  note_module(result, module);
+  return result;
+}
+
+CUresult Hooks::cuLibraryGetModule(CUmodule* module, CUlibrary library) noexcept {
+  CUresult result = forward_with_rule<EntryId::cuLibraryGetModule>(module, library);
+  if (result != CUDA_SUCCESS || module == nullptr) return result;
+  const ErrnoKeeper keeper;
+  const runtime::ContextState* context = runtime::current_context();
+  runtime::note_library_module(*module, library, context);
+  runtime::Lookup::of_library(library, context).remember();
+  return result;
+}
+
+CUresult Hooks::cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
+                                   const char* name) noexcept {
+  const auto lookup = runtime::Lookup::of_library(library, context_for_lookup());
+  return look_up<EntryId::cuLibraryGetGlobal>(lookup, address, bytes, library, name);
+}
+
+CUresult Hooks::cuModuleGetFunction(CUfunction* function, CUmodule module,
+                                    const char* name) noexcept {
+  if (name == nullptr) {
+    return forward_with_rule<EntryId::cuModuleGetFunction>(function, module, name);
+  }
+  const auto lookup = runtime::Lookup::of_name(module, name);
+  return look_up<EntryId::cuModuleGetFunction>(lookup, function, module, name);
+}
+
+CUresult Hooks::cuKernelGetFunction(CUfunction* function, CUkernel kernel) noexcept {
+  const runtime::ContextState* context = context_for_lookup();
+  const CUlibrary library = runtime::library_of(kernel);
+  const auto lookup = runtime::Lookup::of_function(kernel, library, context);
+  const bool is_known = lookup.is_known();
+  CUresult result = look_up<EntryId::cuKernelGetFunction>(lookup, function, kernel);
+  if (is_known || result != CUDA_SUCCESS || function == nullptr) return result;
+  const ErrnoKeeper keeper;
+  runtime::note_function(*function, kernel, context);
+  if (library != nullptr) runtime::Lookup::of_library(library, context).remember();
+  return result;
+}
+
 CUresult Hooks::cuModuleGetTexRef(CUtexref* reference, CUmodule module, const char* name) noexcept {
   return take_reference<EntryId::cuModuleGetTexRef>(reference, module, name);
 }
 CUresult Hooks::cuModuleGetSurfRef(CUsurfref* reference, CUmodule module,
                                    const char* name) noexcept {
   return take_reference<EntryId::cuModuleGetSurfRef>(reference, module, name);
-}
-
-CUresult Hooks::cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
-                                   int value) noexcept {
-  int present = 0;
-  // GEMM libraries set the same value before every launch: no flush then. Else the queues of every
-  // context are submitted: the function may be of another than the current one.
-  if (is_loaded(function) &&
-      runtime::real.cuFuncGetAttribute(&present, attribute, function) == CUDA_SUCCESS &&
-      present == value) {
-    return runtime::real.cuFuncSetAttribute(function, attribute, value);
-  }
-  return change_function<EntryId::cuFuncSetAttribute>(function, function, attribute, value);
-}
-
-CUresult Hooks::cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
-                                     CUdevice device) noexcept {
-  int present = 0;
-  if (is_loaded(kernel) &&
-      runtime::real.cuKernelGetAttribute(&present, attribute, kernel, device) == CUDA_SUCCESS &&
-      present == value) {
-    return runtime::real.cuKernelSetAttribute(attribute, value, kernel, device);
-  }
-  return change_function<EntryId::cuKernelSetAttribute>(reinterpret_cast<CUfunction>(kernel),
-                                                        attribute, value, kernel, device);
-}
-
-CUresult Hooks::cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) noexcept {
-  return change_function<EntryId::cuFuncSetCacheConfig>(function, function, config);
-}
-CUresult Hooks::cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) noexcept {
-  return change_function<EntryId::cuFuncSetSharedMemConfig>(function, function, config);
-}
-CUresult Hooks::cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
-                                       CUdevice device) noexcept {
-  return change_function<EntryId::cuKernelSetCacheConfig>(reinterpret_cast<CUfunction>(kernel),
-                                                          kernel, config, device);
-}
-
-CUresult Hooks::cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
-                                   CUfunction function) noexcept {
-  return ask<EntryId::cuFuncGetAttribute>(function, value, attribute, function);
-}
-CUresult Hooks::cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel,
-                                     CUdevice device) noexcept {
-  return ask<EntryId::cuKernelGetAttribute>(kernel, value, attribute, kernel, device);
-}
-CUresult Hooks::cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction function,
-                                                        int blocks, int block_size) noexcept {
-  return ask<EntryId::cuOccupancyAvailableDynamicSMemPerBlock>(function, bytes, function, blocks,
-                                                               block_size);
-}
-CUresult Hooks::cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
-                                                            int block_size,
-                                                            size_t shared_bytes) noexcept {
-  return ask<EntryId::cuOccupancyMaxActiveBlocksPerMultiprocessor>(function, blocks, function,
-                                                                   block_size, shared_bytes);
-}
-CUresult Hooks::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
-                                                                     CUfunction function,
-                                                                     int block_size,
-                                                                     size_t shared_bytes,
-                                                                     unsigned flags) noexcept {
-  return ask<EntryId::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>(
-      function, blocks, function, block_size, shared_bytes, flags);
-}
-CUresult Hooks::cuOccupancyMaxActiveClusters(int* clusters, CUfunction function,
-                                             const CUlaunchConfig* config) noexcept {
-  return ask<EntryId::cuOccupancyMaxActiveClusters>(function, clusters, function, config);
-}
-CUresult Hooks::cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
-                                                 CUoccupancyB2DSize shared_of, size_t shared_bytes,
-                                                 int limit) noexcept {
-  return ask<EntryId::cuOccupancyMaxPotentialBlockSize>(function, grid, block, function, shared_of,
-                                                        shared_bytes, limit);
-}
-CUresult Hooks::cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block,
-                                                          CUfunction function,
-                                                          CUoccupancyB2DSize shared_of,
-                                                          size_t shared_bytes, int limit,
-                                                          unsigned flags) noexcept {
-  return ask<EntryId::cuOccupancyMaxPotentialBlockSizeWithFlags>(
-      function, grid, block, function, shared_of, shared_bytes, limit, flags);
-}
-CUresult Hooks::cuOccupancyMaxPotentialClusterSize(int* size, CUfunction function,
-                                                   const CUlaunchConfig* config) noexcept {
-  return ask<EntryId::cuOccupancyMaxPotentialClusterSize>(function, size, function, config);
 }
 
 }  // namespace shim

@@ -4,6 +4,8 @@
 // driver can still free them.
 #include <unistd.h>
 
+#include <atomic>
+
 #include "profiler/trace/device_timer.h"
 #include "runtime/deadline.h"
 #include "runtime/deferral.h"
@@ -73,20 +75,55 @@ bool device_of(const runtime::ContextState& context, CUdevice* device) noexcept 
   return runtime::real.cuCtxGetDevice(device) == CUDA_SUCCESS;
 }
 
-// Release ends the context only with its last reference; reset ends what is in it at once, and the
-// same handle stays.
+// How often the program has retained the primary context of each device and not released it. A
+// lower bound: what others retain behind our back keeps it too. Machines have up to 16 devices; of
+// more than this many nothing is counted.
+constexpr CUdevice kCountedDevices = 64;
+constinit std::atomic<int> g_primary_holds[kCountedDevices]{};
+
+bool is_counted(CUdevice device) noexcept {
+  return device >= 0 && device < kCountedDevices;
+}
+void note_retained(CUdevice device) noexcept {
+  if (is_counted(device)) g_primary_holds[device].fetch_add(1);
+}
+// Counted ahead of the call, and also when it fails: too low a count is a safe one. How many are
+// left.
+int note_released(CUdevice device) noexcept {
+  if (!is_counted(device)) return 0;
+  const int left = g_primary_holds[device].fetch_sub(1) - 1;
+  if (left < 0) g_primary_holds[device].fetch_add(1);
+  return left;
+}
+bool is_held(CUdevice device) noexcept {
+  return is_counted(device) && g_primary_holds[device].load() > 0;
+}
+
+// Reset ends what is in the context at once, and the same handle stays.
 template <EntryId id>
 CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
   if (is_mutant(Mutant::kPrimaryResetUnnoticed)) return runtime::slot_of<id>()(device);
   before<id>(device);
   runtime::ContextState* state = primary_context(device);
-  if (state != nullptr) let_context_die(*state);
+  if (state == nullptr) return forward_with_rule<id>(device);
+  let_context_die(*state);
+  // Forgotten first, as in end_context().
+  const runtime::LivingContext living = runtime::context_gone(*state);
   CUresult result = forward_with_rule<id>(device);
-  if (state != nullptr && result == CUDA_SUCCESS && (is_reset || !is_primary_active(device))) {
-    runtime::context_gone(*state);
-  }
+  const bool is_gone = result == CUDA_SUCCESS && (is_reset || !is_primary_active(device));
+  if (!is_gone) runtime::context_lives_on(*state, living);
   runtime::forget_thread_context();
   return result;
+}
+
+// Release ends the context with its last reference. While the program has others nothing in it
+// goes.
+template <EntryId id>
+CUresult release_primary_context(CUdevice device) noexcept {
+  if (note_released(device) > 0 && !is_mutant(Mutant::kPrimaryResetUnnoticed)) {
+    return forward_with_rule<id>(device);
+  }
+  return end_primary_context<id>(device, false);
 }
 
 }  // namespace
@@ -151,11 +188,16 @@ CUresult Hooks::cuCtxSetCurrent(CUcontext context) noexcept {
   return switch_context<EntryId::cuCtxSetCurrent>(context);
 }
 
+CUresult Hooks::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept {
+  CUresult result = call_driver<EntryId::cuDevicePrimaryCtxRetain>(context, device);
+  if (result == CUDA_SUCCESS) note_retained(device);
+  return result;
+}
 CUresult Hooks::cuDevicePrimaryCtxRelease(CUdevice device) noexcept {
-  return end_primary_context<EntryId::cuDevicePrimaryCtxRelease>(device, false);
+  return release_primary_context<EntryId::cuDevicePrimaryCtxRelease>(device);
 }
 CUresult Hooks::cuDevicePrimaryCtxRelease_v2(CUdevice device) noexcept {
-  return end_primary_context<EntryId::cuDevicePrimaryCtxRelease_v2>(device, false);
+  return release_primary_context<EntryId::cuDevicePrimaryCtxRelease_v2>(device);
 }
 CUresult Hooks::cuDevicePrimaryCtxReset(CUdevice device) noexcept {
   return end_primary_context<EntryId::cuDevicePrimaryCtxReset>(device, true);
@@ -177,7 +219,8 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
   CUdevice device = 0;
   runtime::ContextState* state = green_context(green);
   runtime::ContextState* primary =
-      state != nullptr && device_of(*state, &device) ? primary_context(device) : nullptr;
+      state != nullptr && device_of(*state, &device) && !is_held(device) ? primary_context(device)
+                                                                         : nullptr;
   if (state != nullptr) let_context_die(*state);
   if (primary != nullptr) let_context_die(*primary);
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);

@@ -16,6 +16,7 @@ STRONGER = {
     "FlushLegacy": {"FlushLegacy", "FlushContext", "FlushAll", "FlushDefaultStreams"},
     "FlushContext": {"FlushContext", "FlushAll"},
     "FlushIfUnloaded": {"FlushIfUnloaded", "FlushAll"},
+    "FlushIfNew": {"FlushIfNew", "FlushAll"},
     "FlushAll": {"FlushAll"},
     # All is on its way, and what the row's order asks for is in the driver.
     "FlushStreamWait": {"FlushStreamWait", "FlushAll"},
@@ -29,6 +30,7 @@ STRONGER = {
 PHRASES = [
     (r"^Queue:|^Stream is field hStream of the config\. As cuLaunchKernel", "Launch"),
     (r"^Return the shim's own entry", "Lookup"),
+    (r"^LOOKUP: .*: FLUSH-ALL", "FlushIfNew"),
     # A kernel has no context and a function may be of another than the current one. A hook skips what does not change.
     (r"if the value differs|FLUSH queues that hold the function", "FlushAll"),
     (r"if (the function|it) was never launched,? FLUSH-ALL", "FlushIfUnloaded"),

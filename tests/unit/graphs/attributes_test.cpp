@@ -104,7 +104,7 @@ TEST_CASE("a cooperative launch beyond what the device holds goes to the driver 
   }
   CHECK(program.direct(DirectReason::kLimits) == 3);
   CHECK(program.driver.calls("cuOccupancyMaxActiveBlocksPerMultiprocessor") == 1);  // remembered
-  runtime::function_changed(function);
+  runtime::functions_changed(runtime::CodeScope::of_function(function));
   program.driver.active_blocks = 1;
   program.driver.fail("cuLaunchCooperativeKernel", CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   CHECK(launch(8) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);  // asked again

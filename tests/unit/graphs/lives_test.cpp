@@ -61,7 +61,7 @@ TEST_CASE("a changed function attribute counts from the next launch, and its gra
   }
   CHECK(program.driver.execs.size() == 1);
   program.driver.max_dynamic_shared = 100;
-  runtime::function_changed(function);
+  runtime::functions_changed(runtime::CodeScope::of_function(function));
   CHECK(program.driver.execs.empty());
   std::uint64_t value = 1;
   void* params[] = {&value};

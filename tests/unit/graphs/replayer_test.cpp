@@ -340,7 +340,7 @@ TEST_CASE("a failure met where no call can tell it waits for one that can") {
   }
   SECTION("code is tainted") {
     runtime::code_is_tainted(fake::Driver::default_module());
-    runtime::forget_functions_of(fake::Driver::default_module());  // no other test is tainted
+    runtime::code_unloads(fake::Driver::default_module());  // no other test is tainted
   }
   SECTION("memory is allocated") {
     runtime::flush_for_liveness(runtime::EntryId::cuMemAlloc_v2);

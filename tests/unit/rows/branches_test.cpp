@@ -57,6 +57,107 @@ TEST_CASE("rows/lazy-load: a function that was never launched") {
   }
 }
 
+TEST_CASE("rows/lazy-load: a function is asked for its code once") {
+  for (const Row& row : rows_naming("rows/lazy-load")) {
+    INFO(row.symbol());
+    World world(0);
+    Choice choice = world.usual();
+    choice.function = world.never_launched;
+    world.call(row, choice);
+    REQUIRE(queues(world, kN1));
+    CHECK(world.call(row, choice).before == 0u);
+    CHECK(world.runs() == world.runs_at_mark());
+  }
+}
+
+TEST_CASE("rows/lookups: what was looked up before submits nothing") {
+  for (const Row& row : rows_naming("rows/lookups")) {
+    for (CUresult answer : {CUDA_SUCCESS, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_IMAGE}) {
+      INFO(row.symbol() << " answers " << answer);
+      World world(0);
+      world.call(row, world.usual(), answer);
+      REQUIRE(queues(world, kN1));
+      const Seen again = world.call(row, world.usual());
+      CHECK(again.entered == 1);
+      // What could not be told is asked for as if for the first time.
+      CHECK(again.after == (answer == CUDA_ERROR_INVALID_IMAGE ? kN1 : 0u));
+    }
+    note_tested(row.id, "rows/lookups");
+  }
+}
+
+TEST_CASE("rows/lookups: a name is that of one module and one context") {
+  World world(0);
+  const Row names = row_named("cuModuleGetFunction"), kernels = row_named("cuKernelGetFunction"),
+            globals = row_named("cuLibraryGetGlobal");
+  for (const Row& row : {names, kernels, globals}) world.call(row, world.usual());
+  Choice other = world.usual();
+  other.code = world.code_of_a;
+  other.function = world.never_launched;
+  for (const Row& row : {names, kernels, globals}) {
+    INFO(row.symbol() << " of another module");
+    REQUIRE(queues(world, kN1));
+    CHECK(world.call(row, other).before == kN1);
+  }
+  REQUIRE(queues(world, kN1));
+  Arguments another = world.arguments_for(names, world.usual());
+  std::strcpy(static_cast<char*>(world.scratch(2)), "another_name");
+  CHECK(world.call(names, another).before == kN1);
+  REQUIRE(queues(world, kN1));
+  world.make_current(world.b);
+  for (const Row& row : {globals, kernels}) {
+    INFO(row.symbol() << " in another context");
+    CHECK(world.call(row, world.usual()).entered == 1);
+    world.make_current(world.a);
+    CHECK(queues(world, kN1));
+    world.make_current(world.b);
+  }
+  world.make_current(world.a);
+}
+
+TEST_CASE("rows/lookups: an unloaded module's names are new again") {
+  struct Pair {
+    const char* lookup;
+    const char* unload;
+  };
+  for (const Pair& pair : {Pair{"cuModuleGetFunction", "cuModuleUnload"},
+                           Pair{"cuLibraryGetGlobal", "cuLibraryUnload"},
+                           Pair{"cuKernelGetFunction", "cuLibraryUnload"}}) {
+    INFO(pair.lookup);
+    World world(0);
+    world.call(row_named(pair.lookup), world.usual());
+    world.call(row_named(pair.unload), world.usual());
+    REQUIRE(queues(world, kN1));
+    CHECK(world.call(row_named(pair.lookup), world.usual()).before == kN1);
+  }
+}
+
+TEST_CASE("rows/attribute: a function that was never launched is set to its value once") {
+  for (const char* symbol : {"cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuKernelSetAttribute",
+                             "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig"}) {
+    INFO(symbol);
+    World world(0);
+    const Row row = row_named(symbol);
+    Choice choice = world.usual();
+    choice.function = world.never_launched;
+    world.call(row, choice);
+    for (int again = 0; again < 2; ++again) {
+      REQUIRE(queues(world, kN1));
+      const Seen seen = world.call(row, choice);
+      CHECK(seen.entered == 1);
+      CHECK(seen.after == 0u);
+      world.call(row_named("cuCtxSynchronize"), world.usual());
+      world.mark();
+    }
+    // The code goes, and the handle comes back.
+    Choice code = world.usual();
+    code.code = world.code_of_a;
+    world.call(row_named("cuModuleUnload"), code);
+    REQUIRE(queues(world, kBN));
+    CHECK(world.call(row, choice).before == kBN);
+  }
+}
+
 TEST_CASE("rows/attribute: a value that is set again submits nothing") {
   for (const Row& row : rows_naming("rows/attribute")) {
     INFO(row.symbol());

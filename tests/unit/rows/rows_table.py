@@ -27,6 +27,7 @@ REMARKS = [
     "May synchronise.",
     "Pool choice affects later allocations, which are forwarded in order.",
     "Queued launches may use the memory.",
+    "Remember the handle as a CUfunction of this context.",
     "Runs in the calling thread's own default stream.",
     "Sources marked for access during the call or in any order may be read before the stream gets there, as without "
     "the shim.",
@@ -178,6 +179,11 @@ DEMANDS = {
     "STATE: texture references are read at launch and not allowed in graphs: FLUSH-ALL, forward; functions of "
     "the module "
     "stay direct": "All",
+    # Everything, unless the same was asked for before.
+    "LOOKUP: a name (kernel) already looked up in that module and context: forward, submit nothing; the first look-up "
+    "may finish a lazy load: FLUSH-ALL, forward": "AllIfNew",
+    "LOOKUP: of a library already loaded into the current context: forward, submit nothing; else it may load: "
+    "FLUSH-ALL, forward": "AllIfNew",
     # Everything or nothing.
     "No flush for order: the record already flushed. The host blocks, so FLUSH-ALL (LIVE) or leave it to the timer":
         "AllOrTimer",

@@ -198,6 +198,10 @@ TEST_CASE("rows/lazy-load: rows that may load code submit everything unless it i
   check_rows("rows/lazy-load", {Demand::kAllIfNeverLaunched});
 }
 
+TEST_CASE("rows/lookups: rows that look a name up for the first time submit everything") {
+  check_rows("rows/lookups", {Demand::kAllIfNew});
+}
+
 TEST_CASE("rows/capture: the begin of a capture submits its context") {
   check_rows("rows/capture", {Demand::kBeginCapture});
 }

@@ -386,6 +386,7 @@ Bounds World::bounds(const Row& row, const Choice& choice) const {
       return exactly(of_context);
     }
     case Demand::kAll:
+    case Demand::kAllIfNew:  // every world has handles of its own
     case Demand::kAllMayLoad:
       return exactly(open_);
     case Demand::kAllOrTimer:

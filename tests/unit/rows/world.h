@@ -28,6 +28,7 @@ enum class Demand {
   kAll,
   kAllOrTimer,
   kAllIfNeverLaunched,
+  kAllIfNew,
   kAllMayLoad,
   kBeginCapture,
   kLaunch,
@@ -149,6 +150,7 @@ class World final : private Observer {
   // What has been submitted so far does not count.
   void mark() { mark_ = runs(); }
   std::size_t runs() const { return driver.log().size(); }
+  std::size_t runs_at_mark() const { return mark_; }
 
   // A sequence of N1 gets its graph.
   void record();
