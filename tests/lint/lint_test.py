@@ -193,6 +193,30 @@ class NamedTests(Tree):
         self.assertEqual(self.check("nothing\n")[0], 1)
 
 
+class Reports(Tree):
+    """What a script makes CAJETA_XPU_REPORT."""
+    def check(self, *lines):
+        self.put("tools/script", "#!/usr/bin/env python3\n" + "\n".join(lines) + "\n")
+        return run(sys.executable, TOOLS / "check_reports.py", "--root", self.root)
+
+    def test_json_and_no_file_pass(self):
+        code, output = self.check('path = os.path.join(folder, "r.json")', "run(CAJETA_XPU_REPORT=path)",
+                                  'settings = {"CAJETA_XPU_REPORT": "none"}', 'env["CAJETA_XPU_REPORT"] = f"{folder}/r.json"',
+                                  'env["CAJETA_XPU_REPORT"] = folder / "layout"  # text report')
+        self.assertEqual((code, output), (0, "4 reports asked for, 0 faults\n"))
+
+    def test_text_is_found(self):
+        for line in ('run(CAJETA_XPU_REPORT=os.path.join(folder, "report"))', 'env["CAJETA_XPU_REPORT"] = f"{folder}/report.%p"',
+                     'settings = {"CAJETA_XPU_REPORT": path}', 'env.update([("CAJETA_XPU_REPORT", "r.txt")])',
+                     'def f():\n    path = "r.json"\npath = "r"\nrun(CAJETA_XPU_REPORT=path)'):
+            code, output = self.check(line)
+            self.assertEqual(code, 1, line)
+            self.assertIn("is given a file that is not JSON", output)
+
+    def test_tree_without_scripts_is_found(self):
+        self.assertEqual(self.check("pass")[0], 1)
+
+
 class RowsTable(Tree):
     """The generator of tests/unit/rows understands every rule text of the tables, and says so of none else."""
     HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\n"
