@@ -217,6 +217,47 @@ class Reports(Tree):
         self.assertEqual(self.check("pass")[0], 1)
 
 
+class Settings(Tree):
+    """docs/settings.md against what a tool of one setting prints, and against softgpu's table."""
+    ROW = 'SOFTGPU_SETTING(ORDER, "early, late", "When.", set_order)\n'
+
+    def setUp(self):
+        super().setUp()
+        self.tool = self.put("tool", "#!/bin/sh\necho '| `CAJETA_XPU_DEFER` | all | unset | Which. |'\n")
+        self.tool.chmod(0o755)
+        self.table = self.put("tools/softgpu/driver/settings.def", "\n" + self.ROW)
+        self.page = self.put("docs/settings.md", "# Settings\n<!-- From here on written by tools/settings_docs.py. -->\n")
+        self.readme = self.put("README.md", "`CAJETA_XPU_DEFER` and `CAJETA_SOFTGPU_ORDER`\n")
+        self.assertEqual(self.write()[0], 0)
+
+    def write(self, *arguments):
+        return run(sys.executable, TOOLS / "settings_docs.py", "--root", self.root, "--tool", self.tool, *arguments)
+
+    def expect_fault(self, message):
+        code, output = self.write("--check")
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_written_page_passes(self):
+        code, output = self.write("--check")
+        self.assertEqual((code, output), (0, "2 names of settings, 0 faults\n"))
+
+    def test_changed_tables_are_found(self):
+        self.table.write_text("\n" + self.ROW.replace("late", "later"), encoding="utf-8")
+        self.expect_fault("is not what the tables say")
+        self.table.write_text("\n" + self.ROW, encoding="utf-8")
+        self.tool.write_text("#!/bin/sh\necho '| `CAJETA_XPU_DEFER` | none | unset | Which. |'\n", encoding="utf-8")
+        self.expect_fault("is not what the tables say")
+
+    def test_broken_row_is_found(self):
+        self.table.write_text("\n" + self.ROW.replace('"When."', "kWhen"), encoding="utf-8")
+        self.expect_fault("a row is not understood")
+
+    def test_unknown_setting_is_found(self):
+        self.readme.write_text("`CAJETA_XPU_DEFERS`\n", encoding="utf-8")
+        self.expect_fault("README.md:1: there is no setting CAJETA_XPU_DEFERS")
+
+
 class RowsTable(Tree):
     """The generator of tests/unit/rows understands every rule text of the tables, and says so of none else."""
     HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\n"
