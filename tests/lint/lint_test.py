@@ -258,6 +258,75 @@ class Settings(Tree):
         self.expect_fault("README.md:1: there is no setting CAJETA_XPU_DEFERS")
 
 
+class Documented(Tree):
+    """tests/docs/documented_test.py on pages of a few lines."""
+    TEXT = "```text\nthe answer 42 of 0.5 us\n...\n```\n"
+
+    def setUp(self):
+        super().setUp()
+        tool = self.put("built/tools/cli/cajeta-xpu", "#!/bin/sh\n[ $1 = run ] && echo 'run --sites'\n")
+        tool.chmod(0o755)
+        (self.root / "docs").mkdir()
+
+    def check(self, *lines):
+        page = self.put("README.md", "\n".join(lines) + "\n")
+        return run(sys.executable, TOP / "tests/docs/documented_test.py", "--root", self.root, "--build", self.root / "built", page)
+
+    def expect_pass(self, count, *lines):
+        code, output = self.check(*lines)
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"README.md: {count} commands ran", output)
+
+    def expect_fault(self, message, *lines):
+        code, output = self.check(*lines)
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def block(self, marker, *commands):
+        return [f"<!-- {marker} -->", "```sh", *commands, "```"]
+
+    def test_page_passes(self):
+        self.put("given", "")
+        self.expect_pass(4, *self.block("run: given mine = given", "mkdir sub && cd sub", "export SAID=42  # for later"),
+                         *self.block("run: status 3; prints ^; shows", "# not typed", "echo ^ the answer \\",
+                                     "  $SAID of 7 ms", "[ ! -e mine ] && [ -e ../mine ] && (exit 3)"), self.TEXT,
+                         *self.block("not run: needs a GPU", "false"), "`cajeta-xpu run --sites -- ./a -b`")
+
+    def test_status_is_checked(self):
+        self.expect_fault("line 3: false: status 1, expected 0", *self.block("run", "false", "true"))
+        self.expect_fault("status 0, expected 1", *self.block("run: status 1", "true"))
+        self.expect_fault("status none", *self.block("run", "exit 0"))
+
+    def test_output_is_checked(self):
+        self.expect_fault("'yes' is not printed", *self.block("run: prints yes", "echo no"))
+        self.expect_fault("a line as 'the answer 42 of 0.5 us' is not shown", *self.block("run: shows", "echo the answer"), self.TEXT)
+        self.expect_fault("no text block follows", *self.block("run: shows", "echo the answer"))
+
+    def test_command_without_a_check_is_found(self):
+        for lines in (["```sh", "true", "```"], ["<!-- run -->", "Words.", "```sh", "true", "```"]):
+            self.expect_fault("commands without a comment", *lines)
+        self.expect_fault("not run, but no reason", *self.block("not run", "true"))
+        self.expect_fault("is none of", *self.block("run: maybe", "true"))
+        self.expect_fault("an indented command", "Words.", "", "    tools/test --quick")
+        self.expect_fault("a block of the language 'bash'", "```bash", "true", "```")
+        self.expect_fault("a command in a block of the language text", "```text", "$ true", "```")
+
+    def test_name_that_is_nothing_is_found(self):
+        self.put("tools/there", "--known\n")
+        self.expect_pass(1, "`tools/there --known`", *self.block("run", "true"))
+        self.expect_fault("knows no --unknown", "`tools/there --unknown`")
+        self.expect_fault("there is no such command", "`tools/nowhere --known`")
+        self.expect_fault("there is no such command", "`cajeta-xpu walk`")
+        self.expect_fault("knows no --sights", "`cajeta-xpu run --sights`")
+
+    def test_manual_is_read(self):
+        page = self.put("docs/man/a.1.in", '.\\" run: prints -b\n.nf\necho \\-b\n.fi\n')
+        command = [sys.executable, TOP / "tests/docs/documented_test.py", "--root", self.root, "--build", self.root / "built"]
+        self.assertIn("1 commands ran", run(*command, page)[1])
+        page.write_text(".nf\ntrue\n.fi\n", encoding="utf-8")
+        self.assertEqual(run(*command, page)[0], 1)
+
+
 class RowsTable(Tree):
     """The generator of tests/unit/rows understands every rule text of the tables, and says so of none else."""
     HEAD = "symbol\tclass\tstream-argument-index\trule\ttest\n"
