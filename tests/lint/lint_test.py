@@ -2,6 +2,7 @@
 """Every lint script must pass on a small sound tree and find each fault planted in it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -325,6 +326,27 @@ class Documented(Tree):
         self.assertIn("1 commands ran", run(*command, page)[1])
         page.write_text(".nf\ntrue\n.fi\n", encoding="utf-8")
         self.assertEqual(run(*command, page)[0], 1)
+
+
+class CleanRoot(Tree):
+    """What tools/clean-root says where it cannot work. What it does takes minutes, and root."""
+    def say(self, *arguments, **environment):
+        done = subprocess.run(["/bin/sh", TOOLS / "clean-root", *arguments], capture_output=True, text=True, check=False,
+                              env={**os.environ, **environment})
+        return done.returncode, done.stdout + done.stderr
+
+    def test_unknown_command_is_refused(self):
+        self.assertEqual(self.say("build"), (2, "usage: tools/clean-root [demo|test] [ARGUMENTS]\n"))
+
+    def test_what_is_missing_is_named_in_one_line(self):
+        self.put("id", "#!/bin/sh\necho 1000\n").chmod(0o755)
+        code, output = self.say("demo", PATH=f"{self.root}:{os.environ['PATH']}")
+        self.assertEqual((code, output), (1, "clean-root: needs root, for chroot and mounts: run it by sudo\n"))
+        self.put("id", "#!/bin/sh\necho 0\n")
+        for name in ("sh", "dirname"):
+            (self.root / name).symlink_to(shutil.which(name))
+        code, output = self.say("demo", PATH=str(self.root), CLEAN_ROOT_PATH=str(self.root))
+        self.assertEqual((code, output), (1, "clean-root: no debootstrap here: apt-get install debootstrap git util-linux\n"))
 
 
 class RowsTable(Tree):
