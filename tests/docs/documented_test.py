@@ -13,6 +13,7 @@ Before each such block a comment (<!-- ... --> or .\\" ...) says what holds:
         status N            the last command ends with that status
         prints TEXT         their output has that text
         shows               their output has each line of the text block that follows, but for numbers; lines ... stand for others
+        until TEXT          but not the line with TEXT, nor those behind it, which not every machine shows
         given NAME = PATH   a link NAME to the file PATH stands for what the reader has
         installed           the command cajeta-xpu is found without its folder
         on softgpu          softgpu stands for the driver that the reader has
@@ -38,7 +39,7 @@ COMMENT = re.compile(r"(?:<!--|\.\\\") *(not run|run)\b(?:: *(.*?))? *(?:-->)?$"
 TYPED = re.compile(r"^\s*(?:\$ |(?:\w+=\S* )*(?:tools/|tests/\w+/run|meson |ninja |cd |export |LD_PRELOAD=|"
                    r"(?:\S*/)?cajeta-xpu (?:run|report|compare|merge|check|doctor|profile|export|env|completions) \S))")
 INLINE = re.compile(r"`((?:\S+/)?cajeta-xpu [a-z][^`]*|tools/[^`]*|tests/\w+/run[^`]*)`")
-ITEMS = ("status ", "prints ", "given ", "shows", "installed", "on softgpu")
+ITEMS = ("status ", "prints ", "given ", "until ", "shows", "installed", "on softgpu")
 
 
 class Fault(Exception):
@@ -232,7 +233,12 @@ class Session:
         for item in block.items:
             if item.startswith("prints ") and item[7:] not in output:
                 raise Fault(f"line {block.line}: '{item[7:]}' is not printed, but\n{output[-3000:]}")
+            if item.startswith("until ") and not any(item[6:] in line for line in block.text):
+                raise Fault(f"line {block.line}: the text block has no '{item[6:]}'")
+        ends = [item[6:] for item in block.items if item.startswith("until ")]
         for line in block.text if "shows" in block.items else []:
+            if any(end in line for end in ends):
+                break
             if line.strip() not in ("", "...") and shape(line) not in shapes:
                 raise Fault(f"line {block.line}: a line as '{line.strip()}' is not shown, but\n{output[-6000:]}")
 

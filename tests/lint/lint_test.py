@@ -301,6 +301,8 @@ class Documented(Tree):
     def test_output_is_checked(self):
         self.expect_fault("'yes' is not printed", *self.block("run: prints yes", "echo no"))
         self.expect_fault("a line as 'the answer 42 of 0.5 us' is not shown", *self.block("run: shows", "echo the answer"), self.TEXT)
+        self.expect_pass(1, *self.block("run: shows; until answer", "true"), self.TEXT)
+        self.expect_fault("has no 'question'", *self.block("run: shows; until question", "true"), self.TEXT)
         self.expect_fault("no text block follows", *self.block("run: shows", "echo the answer"))
 
     def test_command_without_a_check_is_found(self):
