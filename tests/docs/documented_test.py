@@ -20,7 +20,8 @@ Before each such block a comment (<!-- ... --> or .\\" ...) says what holds:
     not run: REASON
 
 Inline code that starts with a command of this tree only names it: that command and its options must exist, unless a comment
-"no command: CODE" says otherwise. A block without such a comment is a fault, and so is a command that stands anywhere else.
+"no command: CODE" says otherwise. A block without such a comment is a fault, and so is a command that stands anywhere else,
+or a link to a file that there is not.
 """
 import argparse
 import dataclasses
@@ -257,6 +258,9 @@ def check_page(options, names, page):
     """One line about the page; raises a Fault."""
     blocks = blocks_of(page)
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        if not (page.parent / link).exists():
+            raise Fault(f"there is no {link}, which it links to")
     others = re.findall(r"<!-- no command: (.*?) -->", text)
     for code in {" ".join(code.split()) for code in INLINE.findall(text)} - set(others):
         names.check(code)

@@ -320,6 +320,8 @@ class Documented(Tree):
         self.expect_fault("knows no --unknown", "`tools/there --unknown`")
         self.expect_fault("there is no such command", "`tools/nowhere --known`")
         self.expect_fault("there is no such command", "`cajeta-xpu walk`")
+        self.expect_pass(1, "[a](built/tools) [b](https://a/b) [c](#d)", *self.block("run", "true"))
+        self.expect_fault("there is no docs/nowhere.md, which it links to", "[a](docs/nowhere.md#part)")
         self.expect_fault("knows no --sights", "`cajeta-xpu run --sights`")
 
     def test_manual_is_read(self):
