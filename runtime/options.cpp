@@ -161,7 +161,9 @@ bool parse_between(const char* text, std::uint64_t least, std::uint64_t most,
 
 constexpr Setting kSettings[] = {
     {"CAJETA_XPU_DEFER", "all (or 1), 0 (or off, none)", "unset",
-     "Which streams queue their launches: all, none, or, unset, those that asked through the API.",
+     "Which streams queue their launches: all, none (the control for comparisons), or, unset, "
+     "those "
+     "that asked through the API.",
      parse_defer},
     {"CAJETA_XPU_DEFER_DEADLINE_US", "1 to 3600000000 microseconds", "200",
      "How long a queued launch may wait for an observation.", parse_deadline},
@@ -183,8 +185,8 @@ constexpr Setting kSettings[] = {
      "on.",
      parse_sites},
     {"CAJETA_XPU_SITES_WALK", "auto, frame-pointers", "auto",
-     "How call stacks are walked: by libunwind if it is there, or by frame pointers, which is "
-     "cheaper.",
+     "How call stacks are walked: by libunwind if it is there (libunwind.so.8), or by frame "
+     "pointers, which is cheaper and certain of the direct caller only.",
      parse_walk},
     {"CAJETA_XPU_REPORT", "a path, stderr, none", "stderr",
      "Where the report goes; in a path %p is the process id, %h the host, %r the rank, %e the "
@@ -196,7 +198,7 @@ constexpr Setting kSettings[] = {
     {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", "0",
      "Write the report again every so many seconds.", parse_every},
     {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", "none",
-     "Write the report when this signal arrives.", parse_signal},
+     "Write the report when this signal arrives, unless the program handles it.", parse_signal},
     {"CAJETA_PROFILER", "1, or any value that is not 0, off, no, false", "0",
      "Write a trace: samples of what the host threads execute, and the device time of each launch, "
      "which keeps every launch direct.",

@@ -239,9 +239,8 @@ void StreamQueue::purge_dead_functions(const SubmitTurn& turn) noexcept {
     const QueueGuard guard(lock_);
     is_purge_left_ = false;
   }
-  const bool is_named = any_function(turn, [](const FunctionInfo& info) {
-    return !info.alive.load(std::memory_order_relaxed);
-  });
+  const bool is_named = any_function(
+      turn, [](const FunctionInfo& info) { return !info.alive.load(std::memory_order_relaxed); });
   if (is_named) close(turn, FlushReason::kCodeChange);
   DriverScope scope(context(), true);
   purge(turn, BatchSink::Purge::kDeadFunctions);

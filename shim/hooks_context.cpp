@@ -29,6 +29,14 @@ void let_context_die(runtime::ContextState& context) noexcept {
   runtime::context_dies(context);
 }
 
+// Its recordings go while it can still be made current, and it is forgotten before the driver has
+// freed its handle: another thread may get the value again.
+runtime::LivingContext end_what_is_in(runtime::ContextState* context) noexcept {
+  if (context == nullptr) return {};
+  let_context_die(*context);
+  return runtime::context_gone(*context);
+}
+
 template <EntryId id>
 CUresult end_context(CUcontext context) noexcept {
   if (is_mutant(Mutant::kContextEndUnnoticed)) return runtime::slot_of<id>()(context);
@@ -36,9 +44,7 @@ CUresult end_context(CUcontext context) noexcept {
   runtime::ContextState* state = runtime::context_state(context);
   before<id>(context);
   if (state == nullptr) return forward_with_rule<id>(context);
-  let_context_die(*state);
-  // Forgotten first: once the driver has freed the handle, another thread may get the value again.
-  const runtime::LivingContext living = runtime::context_gone(*state);
+  const runtime::LivingContext living = end_what_is_in(state);
   CUresult result = forward_with_rule<id>(context);
   if (result != CUDA_SUCCESS) runtime::context_lives_on(*state, living);
   runtime::forget_thread_context();
@@ -106,9 +112,7 @@ CUresult end_primary_context(CUdevice device, bool is_reset) noexcept {
   before<id>(device);
   runtime::ContextState* state = primary_context(device);
   if (state == nullptr) return forward_with_rule<id>(device);
-  let_context_die(*state);
-  // Forgotten first, as in end_context().
-  const runtime::LivingContext living = runtime::context_gone(*state);
+  const runtime::LivingContext living = end_what_is_in(state);
   CUresult result = forward_with_rule<id>(device);
   const bool is_gone = result == CUDA_SUCCESS && (is_reset || !is_primary_active(device));
   if (!is_gone) runtime::context_lives_on(*state, living);
@@ -221,12 +225,12 @@ CUresult Hooks::cuGreenCtxDestroy(CUgreenCtx green) noexcept {
   runtime::ContextState* primary =
       state != nullptr && device_of(*state, &device) && !is_held(device) ? primary_context(device)
                                                                          : nullptr;
-  if (state != nullptr) let_context_die(*state);
-  if (primary != nullptr) let_context_die(*primary);
+  const runtime::LivingContext living = end_what_is_in(state),
+                               primary_living = end_what_is_in(primary);
   CUresult result = forward_with_rule<EntryId::cuGreenCtxDestroy>(green);
-  if (result == CUDA_SUCCESS && state != nullptr) runtime::context_gone(*state);
-  if (result == CUDA_SUCCESS && primary != nullptr && !is_primary_active(device)) {
-    runtime::context_gone(*primary);
+  if (result != CUDA_SUCCESS && state != nullptr) runtime::context_lives_on(*state, living);
+  if (primary != nullptr && (result != CUDA_SUCCESS || is_primary_active(device))) {
+    runtime::context_lives_on(*primary, primary_living);
   }
   runtime::forget_thread_context();
   return result;

@@ -2,6 +2,7 @@
 """The demo's run and its summary; tools/demo builds first and calls this."""
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ class Demo:
         self.build = os.path.abspath(options.build)
         self.program = os.path.join(self.build, "tests", "programs", "decode_linked")
         self.shim = os.path.join(self.build, "shim", "libcajeta_xpu.so")
+        self.tool = os.path.join(self.build, "tools", "cli", "cajeta-xpu")
         self.softgpu = os.path.join(self.build, "tools", "softgpu")
         self.on_gpu = False
         self.on_gpu = not options.softgpu and self.gpu_answers()
@@ -85,8 +87,8 @@ def timed_run(demo, folder, shimmed):
 
 
 def reported_run(demo, folder):
-    """The exit report of one more shimmed run."""
-    report = os.path.join(folder, "report")
+    """Path of the exit report, as JSON, of one more shimmed run."""
+    report = os.path.join(folder, "report.json")
     done = demo.run(
         ["--tokens", str(TOKENS), "--quiet"],
         True,
@@ -95,16 +97,21 @@ def reported_run(demo, folder):
     )
     if done.returncode != 0:
         fail(f"the run with a report ended with status {done.returncode}:\n{done.stderr}")
-    try:
-        with open(report, encoding="utf-8") as file:
-            return file.read()
-    except OSError as problem:
-        fail(f"no exit report: {problem}")
+    if not os.path.exists(report):
+        fail("the run wrote no exit report")
+    return report
 
 
-def number(report, pattern):
-    match = re.search(pattern, report)
-    return int(match.group(1).replace(",", "")) if match else 0
+def launches_of(report):
+    """(replayed launches, graph launches, patched nodes)"""
+    with open(report, encoding="utf-8") as file:
+        launches = json.load(file)["launches"]
+    return launches["replayed"], launches["graphs"]["launched"], launches["graphs"]["nodes_patched"]
+
+
+def as_text(demo, report):
+    """The report as `cajeta-xpu report` shows it."""
+    return subprocess.run([demo.tool, "report", report], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main():
@@ -118,11 +125,10 @@ def main():
             bare.append(timed_run(demo, folder, False))
             shimmed.append(timed_run(demo, folder, True))
         report = reported_run(demo, folder)
+        replayed, graph_launches, patches = launches_of(report)
+        text = as_text(demo, report)
 
-    launches = number(bare[0][1], r"launches (\d+)")
-    replayed = number(report, r"replayed in graphs\s+([\d,]+)")
-    graph_launches = number(report, r"([\d,]+) graph launches")
-    patches = number(report, r"([\d,]+) nodes patched")
+    launches = int(re.search(r"launches (\d+)", bare[0][1]).group(1))
     equal = (
         all(run[1:3] == bare[0][1:3] for run in bare + shimmed)
         and len(bare[0][2]) == TOKENS * LOGITS_BYTES
@@ -155,7 +161,7 @@ def main():
         f"{PAIRS} pairs"
         f"   ({1 / ratios[len(ratios) // 2]:.1f} times less)"
     )
-    print(f"\nThe exit report of the shimmed run (CAJETA_XPU_DRIVER_PROFILE=1):\n\n{report}")
+    print(f"\nThe exit report of the shimmed run (CAJETA_XPU_DRIVER_PROFILE=1):\n\n{text}")
     if not equal:
         fail("outputs differ")
     if replayed == 0 or graph_launches == 0:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Prepares this machine for a build, idempotently: the Debian packages that are missing, and, where no CUDA 13 toolkit
-# is found, its compiler, headers and static runtime from PyPI in build/toolkit. Changes nothing that is already there.
+# is found, its compiler, headers and static runtime from PyPI in build/toolkit; and the Python that tests run in, in
+# build/python. Changes nothing that is already there.
 #   tools/setup.sh            all of it
 #   tools/setup.sh --check    change nothing; exit 1 and name what is missing
 set -eu
@@ -48,11 +49,15 @@ install_packages() {
     die "apt-get install failed for: $missing"
 }
 
-# A private Python environment for what comes from PyPI.
+# make_venv FOLDER [OPTION]: a private Python environment, of Debian's Python where there is one. Other ones, of the user
+# or of a package manager, may lack what Debian's packages bring, or have other versions of it.
 make_venv() {
-  [ -x "$top/build/venv/bin/pip" ] && return 0
-  rm -rf "$top/build/venv"
-  python3 -m venv "$top/build/venv" >&2 || die "python3 -m venv failed"
+  [ -x "$top/build/$1/bin/pip" ] && return 0
+  [ -z "$check_only" ] || die "no build/$1"
+  rm -rf "$top/build/$1"
+  base=python3
+  [ ! -x /usr/bin/python3 ] || base=/usr/bin/python3
+  $base -m venv ${2:+"$2"} "$top/build/$1" >&2 || die "$base -m venv failed"
 }
 
 install_toolkit() {
@@ -60,7 +65,7 @@ install_toolkit() {
   [ -z "$check_only" ] || die "no CUDA 13 toolkit (see tools/find_cuda.sh)"
   [ "$(uname -m)" = x86_64 ] || die "no CUDA 13 toolkit; install one and set CUDA_HOME"
   say "no CUDA 13 toolkit here: taking nvcc, headers and static runtime from PyPI into build/toolkit"
-  make_venv
+  make_venv venv
   # shellcheck disable=SC2086
   "$top/build/venv/bin/pip" install -q --no-deps --only-binary :all: $cuda_wheels >&2 ||
     die "pip could not install the CUDA wheels"
@@ -84,3 +89,4 @@ link_toolkit() {
 mkdir -p "$top/build"
 install_packages
 install_toolkit
+make_venv python --system-site-packages

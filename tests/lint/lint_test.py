@@ -2,6 +2,7 @@
 """Every lint script must pass on a small sound tree and find each fault planted in it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -196,6 +197,165 @@ class NamedTests(Tree):
 
     def test_a_document_that_names_nothing_is_found(self):
         self.assertEqual(self.check("nothing\n")[0], 1)
+
+
+class Reports(Tree):
+    """What a script makes CAJETA_XPU_REPORT."""
+    def check(self, *lines):
+        self.put("tools/script", "#!/usr/bin/env python3\n" + "\n".join(lines) + "\n")
+        return run(sys.executable, TOOLS / "check_reports.py", "--root", self.root)
+
+    def test_json_and_no_file_pass(self):
+        code, output = self.check('path = os.path.join(folder, "r.json")', "run(CAJETA_XPU_REPORT=path)",
+                                  'settings = {"CAJETA_XPU_REPORT": "none"}', 'env["CAJETA_XPU_REPORT"] = f"{folder}/r.json"',
+                                  'env["CAJETA_XPU_REPORT"] = folder / "layout"  # text report')
+        self.assertEqual((code, output), (0, "4 reports asked for, 0 faults\n"))
+
+    def test_text_is_found(self):
+        for line in ('run(CAJETA_XPU_REPORT=os.path.join(folder, "report"))', 'env["CAJETA_XPU_REPORT"] = f"{folder}/report.%p"',
+                     'settings = {"CAJETA_XPU_REPORT": path}', 'env.update([("CAJETA_XPU_REPORT", "r.txt")])',
+                     'def f():\n    path = "r.json"\npath = "r"\nrun(CAJETA_XPU_REPORT=path)'):
+            code, output = self.check(line)
+            self.assertEqual(code, 1, line)
+            self.assertIn("is given a file that is not JSON", output)
+
+    def test_tree_without_scripts_is_found(self):
+        self.assertEqual(self.check("pass")[0], 1)
+
+
+class Settings(Tree):
+    """docs/settings.md against what a tool of one setting prints, and against softgpu's table."""
+    ROW = 'SOFTGPU_SETTING(ORDER, "early, late", "When.", set_order)\n'
+
+    def setUp(self):
+        super().setUp()
+        self.tool = self.put("tool", "#!/bin/sh\necho '| `CAJETA_XPU_DEFER` | all | unset | Which. |'\n")
+        self.tool.chmod(0o755)
+        self.table = self.put("tools/softgpu/driver/settings.def", "\n" + self.ROW)
+        self.page = self.put("docs/settings.md", "# Settings\n<!-- From here on written by tools/settings_docs.py. -->\n")
+        self.readme = self.put("README.md", "`CAJETA_XPU_DEFER` and `CAJETA_SOFTGPU_ORDER`\n")
+        self.assertEqual(self.write()[0], 0)
+
+    def write(self, *arguments):
+        return run(sys.executable, TOOLS / "settings_docs.py", "--root", self.root, "--tool", self.tool, *arguments)
+
+    def expect_fault(self, message):
+        code, output = self.write("--check")
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_written_page_passes(self):
+        code, output = self.write("--check")
+        self.assertEqual((code, output), (0, "2 names of settings, 0 faults\n"))
+
+    def test_changed_tables_are_found(self):
+        self.table.write_text("\n" + self.ROW.replace("late", "later"), encoding="utf-8")
+        self.expect_fault("is not what the tables say")
+        self.table.write_text("\n" + self.ROW, encoding="utf-8")
+        self.tool.write_text("#!/bin/sh\necho '| `CAJETA_XPU_DEFER` | none | unset | Which. |'\n", encoding="utf-8")
+        self.expect_fault("is not what the tables say")
+
+    def test_broken_row_is_found(self):
+        self.table.write_text("\n" + self.ROW.replace('"When."', "kWhen"), encoding="utf-8")
+        self.expect_fault("a row is not understood")
+
+    def test_unknown_setting_is_found(self):
+        self.readme.write_text("`CAJETA_XPU_DEFERS`\n", encoding="utf-8")
+        self.expect_fault("README.md:1: there is no setting CAJETA_XPU_DEFERS")
+
+
+class Documented(Tree):
+    """tests/docs/documented_test.py on pages of a few lines."""
+    TEXT = "```text\nthe answer 42 of 0.5 us\n...\n```\n"
+
+    def setUp(self):
+        super().setUp()
+        tool = self.put("built/tools/cli/cajeta-xpu", "#!/bin/sh\n[ $1 = run ] && echo 'run --sites'\n")
+        tool.chmod(0o755)
+        (self.root / "docs").mkdir()
+
+    def check(self, *lines):
+        page = self.put("README.md", "\n".join(lines) + "\n")
+        return run(sys.executable, TOP / "tests/docs/documented_test.py", "--root", self.root, "--build", self.root / "built", page)
+
+    def expect_pass(self, count, *lines):
+        code, output = self.check(*lines)
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"README.md: {count} commands ran", output)
+
+    def expect_fault(self, message, *lines):
+        code, output = self.check(*lines)
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def block(self, marker, *commands):
+        return [f"<!-- {marker} -->", "```sh", *commands, "```"]
+
+    def test_page_passes(self):
+        self.put("given", "")
+        self.expect_pass(4, *self.block("run: given mine = given", "mkdir sub && cd sub", "export SAID=42  # for later"),
+                         *self.block("run: status 3; prints ^; shows", "# not typed", "echo ^ the answer \\",
+                                     "  $SAID of 7 ms", "[ ! -e mine ] && [ -e ../mine ] && (exit 3)"), self.TEXT,
+                         *self.block("not run: needs a GPU", "false"), "`cajeta-xpu run --sites -- ./a -b`")
+
+    def test_status_is_checked(self):
+        self.expect_fault("line 3: false: status 1, expected 0", *self.block("run", "false", "true"))
+        self.expect_fault("status 0, expected 1", *self.block("run: status 1", "true"))
+        self.expect_fault("status none", *self.block("run", "exit 0"))
+
+    def test_output_is_checked(self):
+        self.expect_fault("'yes' is not printed", *self.block("run: prints yes", "echo no"))
+        self.expect_fault("a line as 'the answer 42 of 0.5 us' is not shown", *self.block("run: shows", "echo the answer"), self.TEXT)
+        self.expect_pass(1, *self.block("run: shows; until answer", "true"), self.TEXT)
+        self.expect_fault("has no 'question'", *self.block("run: shows; until question", "true"), self.TEXT)
+        self.expect_fault("no text block follows", *self.block("run: shows", "echo the answer"))
+
+    def test_command_without_a_check_is_found(self):
+        for lines in (["```sh", "true", "```"], ["<!-- run -->", "Words.", "```sh", "true", "```"]):
+            self.expect_fault("commands without a comment", *lines)
+        self.expect_fault("not run, but no reason", *self.block("not run", "true"))
+        self.expect_fault("is none of", *self.block("run: maybe", "true"))
+        self.expect_fault("an indented command", "Words.", "", "    tools/test --quick")
+        self.expect_fault("a block of the language 'bash'", "```bash", "true", "```")
+        self.expect_fault("a command in a block of the language text", "```text", "$ true", "```")
+
+    def test_name_that_is_nothing_is_found(self):
+        self.put("tools/there", "--known\n")
+        self.expect_pass(1, "`tools/there --known`", *self.block("run", "true"))
+        self.expect_fault("knows no --unknown", "`tools/there --unknown`")
+        self.expect_fault("there is no such command", "`tools/nowhere --known`")
+        self.expect_fault("there is no such command", "`cajeta-xpu walk`")
+        self.expect_pass(1, "[a](built/tools) [b](https://a/b) [c](#d)", *self.block("run", "true"))
+        self.expect_fault("there is no docs/nowhere.md, which it links to", "[a](docs/nowhere.md#part)")
+        self.expect_fault("knows no --sights", "`cajeta-xpu run --sights`")
+
+    def test_manual_is_read(self):
+        page = self.put("docs/man/a.1.in", '.\\" run: prints -b\n.nf\necho \\-b\n.fi\n')
+        command = [sys.executable, TOP / "tests/docs/documented_test.py", "--root", self.root, "--build", self.root / "built"]
+        self.assertIn("1 commands ran", run(*command, page)[1])
+        page.write_text(".nf\ntrue\n.fi\n", encoding="utf-8")
+        self.assertEqual(run(*command, page)[0], 1)
+
+
+class CleanRoot(Tree):
+    """What tools/clean-root says where it cannot work. What it does takes minutes, and root."""
+    def say(self, *arguments, **environment):
+        done = subprocess.run(["/bin/sh", TOOLS / "clean-root", *arguments], capture_output=True, text=True, check=False,
+                              env={**os.environ, **environment})
+        return done.returncode, done.stdout + done.stderr
+
+    def test_unknown_command_is_refused(self):
+        self.assertEqual(self.say("build"), (2, "usage: tools/clean-root [demo|test] [ARGUMENTS]\n"))
+
+    def test_what_is_missing_is_named_in_one_line(self):
+        self.put("id", "#!/bin/sh\necho 1000\n").chmod(0o755)
+        code, output = self.say("demo", PATH=f"{self.root}:{os.environ['PATH']}")
+        self.assertEqual((code, output), (1, "clean-root: needs root, for chroot and mounts: run it by sudo\n"))
+        self.put("id", "#!/bin/sh\necho 0\n")
+        for name in ("sh", "dirname"):
+            (self.root / name).symlink_to(shutil.which(name))
+        code, output = self.say("demo", PATH=str(self.root), CLEAN_ROOT_PATH=str(self.root))
+        self.assertEqual((code, output), (1, "clean-root: no debootstrap here: apt-get install debootstrap git util-linux\n"))
 
 
 class RowsTable(Tree):

@@ -2,6 +2,7 @@
 """What the tests of real clients share: a Python environment with packages from PyPI, and a client's
 run with the preload library beside its bare one, with the library's own count of launches."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -24,25 +25,33 @@ def has_package(python, name, version):
         return False
 
 
-def python_with(folder, name, version, *pip_arguments):
-    """The Python of the environment `folder`, made when missing, once it has the package; None, with
-    one line that says why, when the package is not to be had. Tests may share the folder."""
+@contextlib.contextmanager
+def environment(folder):
+    """The Python of the environment `folder`, which is made when it is missing and has a pip, whatever
+    the machine's own Python lacks. Needs no network. No other test changes the folder meanwhile."""
     python = os.path.join(folder, "bin", "python3")
     os.makedirs(folder, exist_ok=True)
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        # What a test that was killed left half made has no pip either.
+        if not os.path.exists(os.path.join(folder, "bin", "pip")):
+            subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        yield python
+
+
+def python_with(folder, name, version, *pip_arguments):
+    """The Python of the environment `folder`, made when missing, once it has the package; None, with
+    one line that says why, when the package is not to be had. Tests may share the folder."""
+    with environment(folder) as python:
         if has_package(python, name, version):
             return python
-        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        commands = [[*install, "--retries", "1", *pip_arguments, f"{name}=={version}"]]
-        if not os.path.exists(python):
-            commands.insert(0, [sys.executable, "-m", "venv", folder])
-        for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                why = (done.stderr or done.stdout).strip().splitlines()[-1:]
-                print(f"skipped: {' '.join(command)} failed: {' '.join(why)}", file=sys.stderr)
-                return None
+        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        command += ["--retries", "1", *pip_arguments, f"{name}=={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            why = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            print(f"skipped: {' '.join(command)} failed: {' '.join(why)}", file=sys.stderr)
+            return None
         return python
 
 

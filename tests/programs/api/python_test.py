@@ -4,7 +4,7 @@
 on the cpu; with --client on the streams of another package instead: bindings (NVIDIA's cuda-bindings), numba, or cupy
 (90 MB to fetch, so by hand only).
 
-    python_test.py --softgpu DIR --shim FILE --package DIR --ptx FILE [--client NAME --venv DIR --toolkit DIR]
+    python_test.py --softgpu DIR --shim FILE --package DIR --ptx FILE --venv DIR [--client NAME --toolkit DIR]
 
 Exit status 77 (skipped) when that package is neither in the environment DIR nor to be had from PyPI.
 """
@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True  # the source tree stays clean
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from client_runs import BINDINGS, SKIPPED, numba_environment, numba_python, python_with  # noqa: E402
+from client_runs import BINDINGS, SKIPPED, environment, numba_environment, numba_python, python_with  # noqa: E402
 from compare import LONG_DEADLINE_US  # noqa: E402
 
 CUPY = "14.2.0"
@@ -32,9 +32,10 @@ def build_wheel(options, folder):
     """The package as pip installs it, unpacked in `folder`."""
     sources = os.path.join(folder, "sources")
     shutil.copytree(options.package, sources, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "--no-index"]
-    command += ["-w", folder, sources]
-    subprocess.run(command, check=True, env={**os.environ, "CAJETA_XPU_LIBRARY": options.shim})
+    with environment(options.venv) as python:
+        command = [python, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "--no-index"]
+        command += ["-w", folder, sources]
+        subprocess.run(command, check=True, env={**os.environ, "CAJETA_XPU_LIBRARY": options.shim})
     (wheel,) = pathlib.Path(folder).glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
@@ -80,11 +81,10 @@ def run(python, options, package, part, settings, preload):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("softgpu", "shim", "package", "ptx"):
+    for name in ("softgpu", "shim", "package", "ptx", "venv"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--client", choices=["bindings", "numba", "cupy"])
-    for name in ("venv", "toolkit"):
-        parser.add_argument("--" + name, type=os.path.abspath)
+    parser.add_argument("--toolkit", type=os.path.abspath)
     options = parser.parse_args()
     python = python_of(options)
     if python is None:

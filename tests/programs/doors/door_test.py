@@ -13,6 +13,7 @@
   twice     a second copy of the library says so in one line and the report is written once
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -43,7 +44,7 @@ def run(options, folder, preload, settings):
     env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS", ""), "verify_asan_link_order=0"]))
     env["LD_PRELOAD"] = preload
     env["CAJETA_XPU_DRIVER_PROFILE"] = "1"
-    env["CAJETA_XPU_REPORT"] = str(folder / "report.%p")
+    env["CAJETA_XPU_REPORT"] = str(folder / "report.%p.json")
     env["CAJETA_XPU_LOG_LOOKUPS"] = str(folder / "lookups")
     env.update(settings)
     return subprocess.run(options.program, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -55,14 +56,14 @@ def check_ended(done):
 
 
 def reports(folder):
-    return [path.read_text(encoding="utf-8") for path in folder.glob("report.*")]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("report.*")]
 
 
 def check_report(folder):
     found = reports(folder)
     require(len(found) == 1, f"{len(found)} reports, not 1")
-    line = re.search(r"^\s*\S+\s+\S+ \S+\s+(\d+)\s.*\scuCtxSynchronize$", found[0], re.M)
-    require(line is not None and line.group(1) == "3", "not 3 calls of cuCtxSynchronize in:\n" + found[0])
+    calls = {entry["entry"]: entry["calls"] for entry in found[0]["entries"]}
+    require(calls.get("cuCtxSynchronize") == 3, f"not 3 calls of cuCtxSynchronize: {calls}")
 
 
 def rows_of(table):

@@ -58,7 +58,7 @@ class Host:
         )
         if MODES[mode] is not None:
             env["LD_PRELOAD"] = " ".join(filter(None, [env.get("LD_PRELOAD", ""), self.shim]))
-            env["CAJETA_XPU_REPORT"] = self.path(f"{mode}.report")
+            env["CAJETA_XPU_REPORT"] = self.path(f"{mode}.report")  # text report: nothing reads numbers from it
             env["CAJETA_PROFILER_OUT"] = self.path(f"{mode}.pftrace")
             env.update(MODES[mode])
         env.update(extra or {})

@@ -46,7 +46,7 @@ def run_with_tool(host, mode, command, **extra):
     """By `cajeta-xpu run`, with what `mode` sets."""
     environment = {name: value for name, value in (MODES[mode] or {}).items()}
     environment |= {"LD_PRELOAD": "", "ASAN_OPTIONS": "", "CAJETA_PROFILER_OUT": host.path("x.pftrace")}
-    environment |= {"CAJETA_XPU_REPORT": host.path("x.report"), **extra}
+    environment |= {"CAJETA_XPU_REPORT": host.path("x.json"), **extra}
     tool = [host.cli, "run", "-q", "--library", host.shim, "--", *command]
     return host.run(tool, "bare", environment)
 

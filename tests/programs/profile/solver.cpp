@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An iterative solver with a hidden wait, the example of docs/profile.md: `solver EVERY` reads the
-// residual back every EVERY steps. Ends by itself after a fixed number of steps.
+// An iterative solver with a hidden wait, the example of docs/profile.md: `solver EVERY [STEPS]`
+// reads the residual back every EVERY steps, and ends after STEPS (2,000) of them.
 #include "tests/programs/profile/check.h"
 
 namespace {
 
-constexpr int kSteps = 2000;
+constexpr int kUsualSteps = 2000;
 constexpr unsigned kCells = 256;
 
 // cell = cell * 0.5 + 1, so that all end at 2.
@@ -33,10 +33,10 @@ constexpr const char* kRelax = R"(.version 7.0
   return 2.0F - cell;
 }
 
-[[gnu::noinline]] float solve(CUfunction relax, CUdeviceptr cells, int every) {
+[[gnu::noinline]] float solve(CUfunction relax, CUdeviceptr cells, int every, int steps) {
   float residual = 2;
   void* arguments[] = {&cells};
-  for (int step = 1; step <= kSteps; ++step) {
+  for (int step = 1; step <= steps; ++step) {
     CHECK(cuLaunchKernel(relax, 1, 1, 1, kCells, 1, 1, 0, nullptr, arguments, nullptr));
     if (step % every == 0) residual = read_residual(cells);
   }
@@ -47,8 +47,9 @@ constexpr const char* kRelax = R"(.version 7.0
 
 int main(int count, char** arguments) {
   const int every = count > 1 ? atoi(arguments[1]) : 1;
-  if (every < 1) {
-    fprintf(stderr, "usage: solver EVERY, the steps between two readings of the residual\n");
+  const int steps = count > 2 ? atoi(arguments[2]) : kUsualSteps;
+  if (every < 1 || steps < 1) {
+    fprintf(stderr, "usage: solver EVERY [STEPS]: the steps between two readings, and in all\n");
     return 2;
   }
   CUdevice device = 0;
@@ -64,7 +65,7 @@ int main(int count, char** arguments) {
   CHECK(cuModuleGetFunction(&relax, module, "relax"));
   CHECK(cuMemAlloc(&cells, kCells * sizeof(float)));
   CHECK(cuMemsetD32(cells, 0, kCells));
-  const float residual = solve(relax, cells, every);
+  const float residual = solve(relax, cells, every, steps);
   CHECK(cuMemFree(cells));
   return residual > 1e-6F ? 1 : 0;
 }

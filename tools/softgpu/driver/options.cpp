@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of environment variables: name, legal values, and how a value is taken over.
+// How the values of the environment variables are taken over; settings.def is the table of them.
 
 #include "tools/softgpu/driver/options.h"
 
@@ -86,6 +86,10 @@ bool set_faults(std::string_view text, Options* options) {
   return parse_faults(text, &options->faults);
 }
 
+bool set_queue_depth(std::string_view text, Options* options) {
+  return parse_number<std::size_t>(text, 0, 1'000'000, &options->queue_depth);
+}
+
 bool set_memory(std::string_view text, Options* options) {
   std::uint64_t bytes = 0;
   if (!parse_bytes(text, std::uint64_t{1} << 40, &bytes) || bytes < std::uint64_t{1} << 20) {
@@ -134,28 +138,8 @@ struct Variable {
 };
 
 constexpr Variable kVariables[] = {
-    {"CAJETA_SOFTGPU_ORDER", "early (default), late, random:SEED or free", set_order},
-    {"CAJETA_SOFTGPU_COSTS", "none (default), linux or wsl2", set_costs},
-    {"CAJETA_SOFTGPU_EXECUTOR", "ptx (default) or null", set_executor},
-    {"CAJETA_SOFTGPU_CC", "a compute capability from 3.0 to 12.9 (default 8.0)",
-     set_compute_capability},
-    {"CAJETA_SOFTGPU_DEVICES", "a number of devices from 0 to 16 (default 1)", set_devices},
-    {"CAJETA_SOFTGPU_VERSION", "a CUDA version from 4000 to 99990, or 4.0 to 99.99 (default 13000)",
-     set_version},
-    {"CAJETA_SOFTGPU_MISSING", "symbols of the driver, comma separated", set_missing},
-    {"CAJETA_SOFTGPU_FAIL",
-     "ENTRY:N[:ERROR], comma separated: ENTRY a symbol or any, N a number, N+ or *", set_faults},
-    {"CAJETA_SOFTGPU_MEMORY", "1M to 1024G bytes, K, M and G allowed (default 40G)", set_memory},
-    {"CAJETA_SOFTGPU_GRAPH_NODE_BYTES", "0 to 1G bytes, K, M and G allowed (default 0)",
-     set_graph_node_bytes},
-    {"CAJETA_SOFTGPU_QUEUE_DEPTH", "a number of launches a stream from 0 (any) to 1000000",
-     [](std::string_view text, Options* options) {
-       return parse_number<std::size_t>(text, 0, 1'000'000, &options->queue_depth);
-     }},
-    {"CAJETA_SOFTGPU_MISUSE", "ignore (default), report or abort", set_misuse},
-    {"CAJETA_SOFTGPU_COUNTERS", "a file to write, %p is the process id", set_counters},
-    {"CAJETA_SOFTGPU_LOG", "a file to write, %p is the process id", set_log},
-    {"CAJETA_SOFTGPU_TRACE", "a file to write, %p is the process id", set_trace},
+#define SOFTGPU_SETTING(name, values, purpose, set) {"CAJETA_SOFTGPU_" #name, values, set},
+#include "tools/softgpu/driver/settings.def"
 };
 
 Options read_options() {
