@@ -56,6 +56,7 @@ struct ContextState {
   ErrorLedger errors;  // of queued launches, not told yet
   // A fault has been reported, perhaps of this context: nothing is queued until a launch succeeds.
   std::atomic<bool> is_suspect{false};
+  std::atomic<std::uint32_t> verified_at{0};  // of g_unknown_code (unknown_code.h)
   std::atomic<bool> limits_known{false};
   std::atomic<bool> direct_only{false};  // green contexts; any thread may find out
   std::uint32_t max_grid[3] = {};

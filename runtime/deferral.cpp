@@ -151,7 +151,11 @@ ContextState* capture_of(CUstream stream) noexcept {
 
 void capture_ended_on(CUstream stream, bool per_thread_default) noexcept {
   StreamTarget target = find_stream(stream, per_thread_default);
-  if (target.queue != nullptr) target.queue->is_capture_origin.store(false);
+  // One that an unknown entry began was not counted.
+  if (target.queue != nullptr && !target.queue->is_capture_origin.exchange(false) &&
+      has_unknown_code_run()) {
+    return;
+  }
   capture_ended(target.context);
 }
 
@@ -198,6 +202,15 @@ void code_unloads(CUlibrary library) noexcept {
   forget_library(library);
   forget_all_lookups();  // those of its modules too
   forget_settings();
+}
+
+void forget_code_of(ContextState& context) noexcept {
+  retire_functions_in(context);
+  for_each_queue(&context, [](StreamQueue& queue) { purge_dead_functions(queue); });
+  forget_code_in(context);
+  forget_all_lookups();
+  forget_settings();
+  free_old_functions();
 }
 
 void code_is_tainted(CUmodule module) noexcept {

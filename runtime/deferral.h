@@ -51,6 +51,8 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
 // functions die.
 void code_unloads(CUmodule module) noexcept;
 void code_unloads(CUlibrary library) noexcept;
+// Nothing is believed of the code in this context any more.
+void forget_code_of(ContextState& context) noexcept;
 // Texture or surface references of the module are in use: its functions may not go into graphs.
 void code_is_tainted(CUmodule module) noexcept;
 // Before a function is changed: submits the queues that hold it.

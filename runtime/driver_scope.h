@@ -11,6 +11,7 @@
 #include "runtime/mutants.h"
 #include "runtime/reentry.h"
 #include "runtime/thread_state.h"
+#include "runtime/unknown_code.h"
 
 namespace runtime {
 
@@ -27,7 +28,8 @@ class DriverScope {
           real.cuCtxPushCurrent_v2(context->handle.load(std::memory_order_relaxed)) == CUDA_SUCCESS;
     }
     if (is_mutant(Mutant::kCaptureModeKept)) return;
-    if (always_relaxed || g_active_captures.load(std::memory_order_relaxed) != 0) {
+    if (always_relaxed || g_active_captures.load(std::memory_order_relaxed) != 0 ||
+        has_unknown_code_run()) {
       exchanged_ = real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
     }
   }

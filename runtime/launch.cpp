@@ -8,6 +8,7 @@
 #include "runtime/flush.h"
 #include "runtime/flush_queues.h"
 #include "runtime/mutants.h"
+#include "runtime/unknown_code.h"
 
 namespace runtime {
 namespace {
@@ -163,6 +164,11 @@ LaunchOutcome queue_launch(const Launch& launch, void** extra, bool per_thread_d
   std::uint32_t epoch = g_queue_epoch.load(std::memory_order_relaxed);
   ContextState* current = current_context();
   if (current == nullptr) return refuse(DirectReason::kStream);
+  if (has_unknown_code_run()) [[unlikely]] {
+    const DirectReason reason = verify_context(*current);
+    if (reason != DirectReason::kCount) return refuse(reason);
+    epoch = g_queue_epoch.load(std::memory_order_relaxed);
+  }
   StreamTarget target = find_or_make_stream(launch.stream, per_thread_default);
   if (target.is_per_thread) return refuse(DirectReason::kPerThreadStream);
   if (target.queue == nullptr || target.context != current) {

@@ -32,6 +32,7 @@ struct ThreadState {
   std::uint32_t context_epoch = 0;  // when it was told; any thread may have destroyed it since
   RememberedQueue last;
   RememberedQueue remembered[1 << kRememberedBits];
+  bool has_run_unknown_code = false;  // and has not said so yet (unknown_code.h)
   // Counted for the driver profile, which looks at differences.
   std::uint32_t graph_launches = 0;   // batches that this thread submitted as a graph
   std::uint32_t direct_launches = 0;  // launches that it did not queue

@@ -13,6 +13,7 @@ struct Slot {
   std::atomic<void*> address{nullptr};
   std::atomic<std::uint64_t> calls{0};
   char name[80] = {};
+  bool is_tame = false;
 };
 
 constinit Slot g_slots[kMaxUnknownEntries];
@@ -26,7 +27,7 @@ std::size_t taken_slots() noexcept {
 
 }  // namespace
 
-std::size_t unknown_entry_slot(void* address, const char* name) noexcept {
+std::size_t unknown_entry_slot(void* address, const char* name, bool is_tame) noexcept {
   const std::size_t taken = taken_slots();
   for (std::size_t slot = 0; slot < taken; ++slot) {
     if (g_slots[slot].address.load(std::memory_order_acquire) == address) return slot;
@@ -36,8 +37,13 @@ std::size_t unknown_entry_slot(void* address, const char* name) noexcept {
   const std::size_t slot = g_taken.fetch_add(1, std::memory_order_acq_rel);
   if (slot >= kMaxUnknownEntries) return kMaxUnknownEntries;
   std::snprintf(g_slots[slot].name, sizeof g_slots[slot].name, "%s", name);
+  g_slots[slot].is_tame = is_tame;
   g_slots[slot].address.store(address, std::memory_order_release);
   return slot;
+}
+
+bool is_tame_entry(std::size_t slot) noexcept {
+  return g_slots[slot].address.load(std::memory_order_acquire) != nullptr && g_slots[slot].is_tame;
 }
 
 void* count_unknown_call(std::size_t slot) noexcept {

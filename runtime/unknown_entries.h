@@ -14,8 +14,9 @@ namespace runtime {
 inline constexpr std::size_t kMaxUnknownEntries = 256;
 
 // The slot of `address`, a new one under `name` if it has none; kMaxUnknownEntries when all are
-// taken.
-std::size_t unknown_entry_slot(void* address, const char* name) noexcept;
+// taken. `is_tame`: see unknown_code_runs().
+std::size_t unknown_entry_slot(void* address, const char* name, bool is_tame) noexcept;
+bool is_tame_entry(std::size_t slot) noexcept;
 
 // Counts a call of the slot's entry and returns its address.
 void* count_unknown_call(std::size_t slot) noexcept;

@@ -3,6 +3,7 @@
 // as they were.
 #include <bit>
 
+#include "runtime/unknown_code.h"
 #include "shim/unknown_entry.h"
 #include "tests/unit/catch.h"
 #include "tests/unit/rows/world.h"
@@ -37,4 +38,63 @@ TEST_CASE("rows/unknown: an entry without a row runs behind everything that wait
   CHECK(g_call.fraction == 0.5);
   CHECK(g_call.pointer == &world);
   CHECK(g_call.ahead - before == 2u * std::popcount(rows::kBlockingScene));
+  runtime::g_unknown_code.store(0);
+}
+
+namespace {
+
+CUresult CUDAAPI another_entry() {
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI newer_copy() {
+  return CUDA_SUCCESS;
+}
+
+void call_unknown(CUresult(CUDAAPI* entry)(), const char* name) {
+  void* thunk = shim::unknown_entry_thunk(reinterpret_cast<void*>(entry), name);
+  reinterpret_cast<decltype(entry)>(thunk)();
+}
+
+bool queues(rows::World& world) {
+  const std::size_t runs = world.runs();
+  CHECK(world.launch(rows::kN1) == CUDA_SUCCESS);
+  return world.runs() == runs;
+}
+
+}  // namespace
+
+TEST_CASE("rows/unknown: what an entry without a row may have done is asked of the driver") {
+  rows::World world(0);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  world.answers[runtime::EntryId::cuStreamIsCapturing] = [&](const rows::Arguments& asked) {
+    *reinterpret_cast<CUstreamCaptureStatus*>(asked.words[1]) = status;
+    return CUDA_SUCCESS;
+  };
+  SECTION("a newer form of an entry that begins nothing") {
+    call_unknown(&newer_copy, "cuMemcpyAsync_v9_ptsz");
+    CHECK(queues(world));
+  }
+  SECTION("a capture") {
+    REQUIRE(queues(world));
+    call_unknown(&another_entry, "cuStreamBeginAnything");
+    CHECK_FALSE(queues(world));
+    CHECK_FALSE(queues(world));
+    status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CHECK(queues(world));
+  }
+  SECTION("code that is not what it was") {
+    status = CU_STREAM_CAPTURE_STATUS_NONE;
+    REQUIRE(queues(world));
+    int asked_again = 0;
+    world.answers[runtime::EntryId::cuFuncLoad] = [&](const rows::Arguments&) {
+      ++asked_again;
+      return CUDA_SUCCESS;
+    };
+    CHECK(queues(world));
+    CHECK(asked_again == 0);
+    call_unknown(&another_entry, "cuUnloadAnything");
+    CHECK(queues(world));
+    CHECK(asked_again == 1);
+  }
+  runtime::g_unknown_code.store(0);
 }
