@@ -134,7 +134,9 @@ bool StreamQueue::is_full() const noexcept {
 StreamQueue::Append StreamQueue::append(const Launch& launch, const FunctionInfo& info) noexcept {
   if (is_gated()) return Append::kGated;
   // Whoever retires a version looks at the queues afterwards: what is appended later is not seen.
-  if (!info.alive.load(std::memory_order_acquire)) return Append::kChanged;
+  if (!info.alive.load(std::memory_order_acquire) && !is_mutant(Mutant::kOldVersionAppended)) {
+    return Append::kChanged;
+  }
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
     if (!enter_group()) return Append::kOtherSideOpen;
