@@ -191,6 +191,7 @@ std::size_t retire_if(Claim claim) noexcept {
     }
   }
   for (Learning* learning = g_learning; learning != nullptr; learning = learning->next) {
+    if (is_mutant(Mutant::kChangeWhileLearning)) break;
     learning->is_spoiled |= claim(learning->handle, learning->context, learning->owner);
   }
   return retired;
@@ -271,9 +272,9 @@ void free_retired_functions(std::uint64_t last) noexcept {
   const MutexGuard guard(g_mutex);
   FunctionInfo** link = &g_retired;
   while (FunctionInfo* info = *link) {
-    const bool is_free =
-        info->retired_at <= last && info->users.load(std::memory_order_acquire) == 0;
-    if (!is_free) {
+    const bool is_named =
+        info->users.load(std::memory_order_acquire) != 0 && !is_mutant(Mutant::kOldVersionFreed);
+    if (info->retired_at > last || is_named) {
       link = &info->next_retired;
       continue;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/function_settings.h"
 
+#include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
 namespace runtime {
@@ -46,7 +47,7 @@ std::uint64_t begin_setting(const FunctionSetting& setting, bool has_aliases) no
   const MutexGuard guard(g_mutex);
   FunctionSetting& kept = place_of(setting);
   if (is_same_place(kept, setting)) kept = {};
-  if (has_aliases) forget_all();
+  if (has_aliases && !is_mutant(Mutant::kSettingKept)) forget_all();
   return ++g_changes;
 }
 

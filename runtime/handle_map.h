@@ -14,7 +14,7 @@ template <typename Value>
 class HandleMap {
  public:
   Value* find(const void* handle) noexcept {
-    if (entries_.empty()) return nullptr;
+    if (entries_.empty() || !is_handle(handle)) return nullptr;
     for (std::size_t place = place_of(handle);; place = next(place)) {
       Entry& entry = entries_[place];
       if (entry.handle == handle) return &entry.value;
@@ -24,7 +24,7 @@ class HandleMap {
 
   // The entry of the handle, a new one if it has none. Null: the handle is null, or no memory.
   Value* find_or_add(const void* handle) noexcept {
-    if (handle == nullptr || handle == removed()) return nullptr;
+    if (!is_handle(handle)) return nullptr;
     if (Value* known = find(handle)) return known;
     if ((used_ + 1) * 2 > entries_.size() && !rebuild()) return nullptr;
     ++used_;
@@ -55,9 +55,10 @@ class HandleMap {
 
   // No handle: an odd address.
   static const void* removed() noexcept { return reinterpret_cast<const void*>(1); }
-  static bool is_taken(const Entry& entry) noexcept {
-    return entry.handle != nullptr && entry.handle != removed();
+  static bool is_handle(const void* handle) noexcept {
+    return handle != nullptr && handle != removed();
   }
+  static bool is_taken(const Entry& entry) noexcept { return is_handle(entry.handle); }
   std::size_t place_of(const void* handle) const noexcept {
     auto bits = reinterpret_cast<std::uintptr_t>(handle);
     return ((bits >> 4) * 0x9E3779B97F4A7C15ull >> 32) & (entries_.size() - 1);

@@ -62,10 +62,14 @@
   X(kPrimaryResetUnnoticed,      "resetting a primary context leaves its queues alone",         "rows") \
   X(kFunctionChangeUnnoticed,    "a changed function attribute leaves limits and graphs alone", "graphs") \
   X(kHandleReuseUnnoticed,       "a function handle keeps its layout over an unload",           "graphs") \
-  X(kAliasUnnoticed,             "a function made of a kernel is not known to be the kernel",   "functions") \
-  X(kAliasUnreached,             "a change reaches one handle of a function only",              "functions") \
-  X(kLibraryUnloadForKernels,    "unloading a library reaches its kernels, not its functions",  "functions") \
-  X(kVersionKeptInForce,         "a changed function goes on with the version it had",          "functions") \
+  X(kAliasUnnoticed,             "a function made of a kernel is not known to be the kernel",   "graphs") \
+  X(kAliasUnreached,             "a change reaches one handle of a function only",              "graphs") \
+  X(kLibraryUnloadForKernels,    "unloading a library reaches its kernels, not its functions",  "graphs") \
+  X(kOldVersionAppended,         "a launch is queued with the version that a change replaced",  "graphs") \
+  X(kOldVersionFreed,            "a version is freed while launches in sequences name it",      "graphs") \
+  X(kReadersIgnored,             "a version is freed while a launch looks at it",               "graphs") \
+  X(kChangeWhileLearning,        "a change between two questions about a function is missed",   "graphs") \
+  X(kSettingKept,                "a value counts as set when another may have been set since",  "graphs") \
   X(kLookupKept,                 "a name stays looked up over an unload",                       "rows") \
   X(kRememberedQueueKept,        "a thread goes on with the queue of a stream that is gone",    "graphs") \
   X(kContextSwitchUnnoticed,     "a thread goes on with the context it had",                    "graphs") \

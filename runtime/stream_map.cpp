@@ -232,7 +232,9 @@ void free_old_functions() noexcept {
   std::uint64_t unread = last;
   for (StreamQueue* queue = first_queue(); queue != nullptr; queue = queue->next_queue()) {
     // An addition of nothing, to be in one order with the readers' additions.
-    if (queue->function_readers.fetch_add(0) == 0) queue->functions_unread = last;
+    if (queue->function_readers.fetch_add(0) == 0 || is_mutant(Mutant::kReadersIgnored)) {
+      queue->functions_unread = last;
+    }
     unread = std::min(unread, queue->functions_unread);
   }
   free_retired_functions(unread);

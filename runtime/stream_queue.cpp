@@ -164,7 +164,9 @@ StreamQueue::Append StreamQueue::append_here(const Launch& launch,
                                              const FunctionInfo& info) noexcept {
   if (is_gated()) return Append::kGated;
   // Whoever retires a version looks at the queues afterwards: what is appended later is not seen.
-  if (!info.alive.load(std::memory_order_acquire)) return Append::kChanged;
+  if (!info.alive.load(std::memory_order_acquire) && !is_mutant(Mutant::kOldVersionAppended)) {
+    return Append::kChanged;
+  }
   if (is_full()) return Append::kFull;
   if (cursor_ == 0) {
     if (!enter_group()) return Append::kOtherSideOpen;

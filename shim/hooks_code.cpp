@@ -39,9 +39,12 @@ void note_module(CUresult result, const CUmodule* module) noexcept {
   runtime::note_module(*module, runtime::current_context());
 }
 
-// An answer that cannot change while the code is loaded. A name that is not there stays so.
+// An answer that cannot change while the code is loaded: a name that is not there stays so. Of a
+// library's variables a name is not what is remembered, but that the library is loaded.
+template <EntryId id>
 bool is_final(CUresult result) noexcept {
-  return result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_FOUND;
+  if (result == CUDA_ERROR_NOT_FOUND) return id != EntryId::cuLibraryGetGlobal;
+  return result == CUDA_SUCCESS;
 }
 
 // The first time it may finish a lazy load, and then it may wait for the device.
@@ -49,7 +52,7 @@ template <EntryId id, typename... Args>
 CUresult look_up(const runtime::Lookup& lookup, Args... args) noexcept {
   if (lookup.is_known()) return call_driver<id>(args...);
   CUresult result = forward_with_rule<id>(args...);
-  if (is_final(result)) {
+  if (is_final<id>(result)) {
     const ErrnoKeeper keeper;
     lookup.remember();
   }

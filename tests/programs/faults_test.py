@@ -55,7 +55,6 @@ OWN_ENTRIES = [
     "cuGraphInstantiateWithFlags",
     "cuGraphLaunch",
     "cuKernelGetFunction",
-    "cuKernelGetLibrary",
     "cuKernelGetParamInfo",
     "cuStreamIsCapturing",
     "cuThreadExchangeStreamCaptureMode",
