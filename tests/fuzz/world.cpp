@@ -42,7 +42,27 @@ CUdevice last_device() {
 void copy_module(ModuleSlot& to, const ModuleSlot& from) {
   to.module = from.module;
   to.library = from.library;
-  for (int i = 0; i < kNames; ++i) to.functions[i] = from.functions[i];
+  for (int i = 0; i < kNames; ++i) {
+    to.kernels[i] = from.kernels[i];
+    to.functions[i] = from.functions[i];
+  }
+}
+
+// A function of a library as programs get at it: the kernel itself, the function made of it, or
+// that of the library's module. Null where a call failed.
+CUfunction handle_of(const ModuleSlot& slot, int name, int way) {
+  CUfunction function = nullptr;
+  CUmodule module = nullptr;
+  if (way == 1) {
+    cuKernelGetFunction(&function, slot.kernels[name]);
+  } else if (way == 2) {
+    if (cuLibraryGetModule(&module, slot.library) == CUDA_SUCCESS) {
+      cuModuleGetFunction(&function, module, kNamesOfKernels[name]);
+    }
+  } else {
+    function = reinterpret_cast<CUfunction>(slot.kernels[name]);
+  }
+  return function;
 }
 
 }  // namespace
@@ -113,9 +133,12 @@ void Actor::load_module(ModuleSlot& slot, int image, bool as_library, int first)
   for (int turn = 0; slot.library != nullptr && turn < kNames; ++turn) {
     const int i = (first + turn) % kNames;
     if (!has_kernel(image, i)) continue;
-    CUkernel kernel = nullptr;
-    if (cuLibraryGetKernel(&kernel, slot.library, kNamesOfKernels[i]) != CUDA_SUCCESS) saw(i);
-    slot.functions[i] = reinterpret_cast<CUfunction>(kernel);
+    slot.kernels[i] = nullptr;
+    if (cuLibraryGetKernel(&slot.kernels[i], slot.library, kNamesOfKernels[i]) != CUDA_SUCCESS) {
+      saw(i);
+    }
+    slot.functions[i] = handle_of(slot, i, (first + i) % 4);
+    if (slot.functions[i] == nullptr) saw(i);
   }
 }
 
@@ -257,9 +280,11 @@ void Actor::run_code(const Step& s) {
   }
   if (s.kind == Kind::k_module_unload) return unload_module(slot);
   const CUfunction function = function_of(s[0], s[1]);
-  const auto kernel = reinterpret_cast<CUkernel>(function);
+  const CUkernel kernel = slot.kernels[s[1]];
   const CUdevice device = world_.contexts[stack_.back()].device;
-  const bool is_kernel = slot.library != nullptr;
+  const bool is_same_handle = function == reinterpret_cast<CUfunction>(kernel);
+  // Of a function with two handles, the one that is launched or the other.
+  const bool is_kernel = slot.library != nullptr && (is_same_handle || s.number % 2 == 0);
   if (s.kind == Kind::k_function_get) {
     static constexpr CUfunction_attribute kAsked[] = {
         CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_BINARY_VERSION,

@@ -54,7 +54,8 @@ CUDA_MEMCPY3D whole_copy(const BufferSlot& to, const BufferSlot& from);
 struct ModuleSlot : Slot {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
-  CUfunction functions[kNames] = {};
+  CUkernel kernels[kNames] = {};      // of a library
+  CUfunction functions[kNames] = {};  // what is launched; of a library one of the kernel's handles
 };
 
 struct GraphSlot : Slot {

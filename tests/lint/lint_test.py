@@ -128,6 +128,13 @@ class DriverEntries(Tree):
     def test_weaker_rule_is_found(self):
         self.expect_fault("FlushAll", "FlushStream", "rule FlushStream, the tsv asks for FlushAll")
 
+    def test_look_up_where_all_is_asked_is_found(self):
+        self.expect_fault("FlushAll", "FlushIfNew", "rule FlushIfNew, the tsv asks for FlushAll")
+
+    def test_look_up_that_never_flushes_is_found(self):
+        text = "LOOKUP: of a library already loaded: forward, submit nothing; else it may load: FLUSH-ALL, forward."
+        self.expect_fault("ORD: FLUSH(stream), forward.", text, "the tsv asks for FlushIfNew", in_tsv=True)
+
     def test_flush_where_none_is_asked_is_found(self):
         self.expect_fault("Pass, Pass", "Pass, FlushAll", "cuInit: rule FlushAll, the tsv asks for Pass")
 
