@@ -22,6 +22,7 @@
 #include "profiler/trace/thread_list.h"
 #include "profiler/trace/unwind_rules.h"
 #include "runtime/log.h"
+#include "runtime/real_clock.h"
 
 namespace profiler {
 namespace {
@@ -112,8 +113,7 @@ ThreadSamples* samples_of(const siginfo_t& info) noexcept {
 // Not ticks: the kernel's clock tick, which raises the signal, is also when a thread has to make
 // way for another, and that time is not the handler's.
 std::uint64_t thread_cpu_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  const timespec now = runtime::read_real_clock(CLOCK_THREAD_CPUTIME_ID);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }

@@ -25,6 +25,7 @@
 #include "profiler/trace/trace_writer.h"
 #include "runtime/log.h"
 #include "runtime/own_thread.h"
+#include "runtime/real_clock.h"
 #include "runtime/reentry.h"
 
 namespace profiler {
@@ -118,8 +119,7 @@ void finish() noexcept {
 
 // False when it did not come in time.
 bool wait_for(sem_t* semaphore, long ns) noexcept {
-  timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
+  timespec limit = runtime::read_real_clock(CLOCK_REALTIME);
   limit.tv_sec += (limit.tv_nsec + ns) / 1'000'000'000;
   limit.tv_nsec = (limit.tv_nsec + ns) % 1'000'000'000;
   int result = 0;

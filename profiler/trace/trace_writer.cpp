@@ -12,6 +12,7 @@
 
 #include "profiler/symbolize.h"
 #include "profiler/utf8.h"
+#include "runtime/real_clock.h"
 
 namespace profiler {
 namespace {
@@ -40,8 +41,7 @@ constexpr const char* kKeys[] = {"bytes", "kernel",       "launch", "grid",
 constexpr std::uint64_t kFirstKernelName = runtime::kEntryCount + 1;
 
 std::uint64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
+  const timespec now = runtime::read_real_clock(clock);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
