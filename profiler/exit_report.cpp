@@ -41,6 +41,12 @@ constexpr std::size_t kMostSettings = 32;
 // Written by enable_profile(), before other threads record.
 const char* g_report_pattern = nullptr;
 pid_t g_owner_pid = 0;
+ProcessFacts g_process;
+Rank g_rank;
+char g_settings[256];
+char g_setting_texts[8192];
+const char* g_setting_list[kMostSettings];
+std::size_t g_setting_count = 0;
 
 // The last report has been written, or is being written.
 std::atomic_flag g_is_written = ATOMIC_FLAG_INIT;
@@ -51,9 +57,6 @@ std::atomic_flag g_is_busy = ATOMIC_FLAG_INIT;
 
 // Owned by the thread that set g_is_busy.
 char g_text[64 * 1024];
-char g_settings[256];
-const char* g_setting_list[kMostSettings];
-ProcessFacts g_process;
 ReportFile g_file;
 JsonWriter g_json(-1);
 EntryLine g_entries[runtime::kEntryCount];
@@ -64,18 +67,30 @@ PythonStatus g_python;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
 
-std::size_t read_settings() noexcept {
+// A copy in `g_setting_texts`; null when that is full.
+const char* keep_setting(const char* setting, std::size_t* used) noexcept {
+  const std::size_t size = strlen(setting) + 1;
+  if (size > sizeof g_setting_texts - *used) return nullptr;
+  char* kept = g_setting_texts + *used;
+  memcpy(kept, setting, size);
+  *used += size;
+  return kept;
+}
+
+void read_settings() noexcept {
   constexpr const char* kPrefix = "CAJETA_XPU_";
-  std::size_t count = 0;
+  std::size_t used = 0;
+  g_setting_count = 0;
   TextBuffer out(g_settings, sizeof g_settings);
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     if (strncmp(*variable, kPrefix, strlen(kPrefix)) != 0) continue;
     const char* setting = *variable + strlen(kPrefix);
     out.append("%s%s", out.size() == 0 ? "" : " ", setting);
-    if (count < kMostSettings && strchr(setting, '=') != nullptr) g_setting_list[count++] = setting;
+    if (g_setting_count == kMostSettings || strchr(setting, '=') == nullptr) continue;
+    const char* kept = keep_setting(setting, &used);
+    if (kept != nullptr) g_setting_list[g_setting_count++] = kept;
   }
   blank_controls(g_settings);
-  return count;
 }
 
 // Called entries that observe the device, and the others that flushed.
@@ -120,16 +135,14 @@ void collect_call_sites(ReportInput* input) noexcept {
 }
 
 void collect_process(ReportInput* input) noexcept {
-  read_process_facts(&g_process);
-  const Rank rank = rank_of_process();
   input->version = kVersion;
   input->pid = static_cast<int>(g_owner_pid);
   input->host = g_process.host;
   input->executable = g_process.executable;
   input->command = g_process.command;
-  input->rank = rank.number;
-  input->rank_source = rank.source;
-  input->setting_count = read_settings();
+  input->rank = g_rank.number;
+  input->rank_source = g_rank.source;
+  input->setting_count = g_setting_count;
   input->setting_list = g_setting_list;
   input->settings = g_settings;
 }
@@ -211,6 +224,9 @@ void write_now(const char* moment, bool reads_symbols) noexcept {
 void enable_profile(const char* report) noexcept {
   g_report_pattern = report;
   g_owner_pid = getpid();
+  read_process_facts(&g_process);
+  g_rank = rank_of_process();
+  read_settings();
   start_clock();
   g_profile_enabled.store(true, std::memory_order_release);
 }

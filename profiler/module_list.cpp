@@ -89,7 +89,7 @@ std::size_t note_module(const dl_phdr_info& info, bool is_first) noexcept {
   const char* name = info.dlpi_name != nullptr ? info.dlpi_name : "";
   char executable[4096];
   if (is_first && name[0] == '\0') {
-    const ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    const ssize_t length = readlink("/proc/thread-self/exe", executable, sizeof executable - 1);
     executable[length > 0 ? length : 0] = '\0';
     name = executable;
   }
