@@ -64,6 +64,7 @@ struct Search {
   const char* name;
   bool (*matches)(Search& search, const LoadedImage& image) noexcept;
   bool is_behind_us;
+  bool wants_image;  // else the walk ends where it is found
   bool is_found = false;
   void* address = nullptr;
   LoadedImage image{};
@@ -89,7 +90,7 @@ int visit(dl_phdr_info* info, std::size_t, void* data) noexcept {
   search.is_found = true;
   search.image = image;
   search.image.is_permanent = is_loader(image);
-  return search.image.is_permanent ? 1 : 0;
+  return search.image.is_permanent || !search.wants_image ? 1 : 0;
 }
 
 bool defines(Search& search, const LoadedImage& image) noexcept {
@@ -109,7 +110,7 @@ bool is_our_own(Search&, const LoadedImage& image) noexcept {
 
 bool run(Search& search, LoadedImage* image) noexcept {
   dl_iterate_phdr(visit, &search);
-  if (search.is_found && image != nullptr) *image = search.image;
+  if (search.is_found && search.wants_image) *image = search.image;
   return search.is_found;
 }
 
@@ -177,22 +178,22 @@ void* find_symbol(const LoadedImage& image, const char* name) noexcept {
 }
 
 bool find_image_called(const char* soname, LoadedImage* image) noexcept {
-  Search search{soname, is_called, false};
+  Search search{soname, is_called, false, true};
   return run(search, image);
 }
 
 void* find_first_symbol(const char* name, LoadedImage* image) noexcept {
-  Search search{name, defines, false};
+  Search search{name, defines, false, image != nullptr};
   return run(search, image) ? search.address : nullptr;
 }
 
 void* find_next_symbol(const char* name, LoadedImage* image) noexcept {
-  Search search{name, defines, true};
+  Search search{name, defines, true, image != nullptr};
   return run(search, image) ? search.address : nullptr;
 }
 
 bool find_own_image(LoadedImage* image) noexcept {
-  Search search{"", is_our_own, false};
+  Search search{"", is_our_own, false, true};
   return run(search, image);
 }
 
