@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a trace is written. A plain file is locked while this process lives, so that what another
-// one writes is not overwritten; when the program has closed the descriptor, it is opened again if
-// it still is the same file. Anything else (a pipe, a device, /dev/stdout) takes bytes in their
-// order only. One thread at a time.
+// one writes is not overwritten, nor what this one wrote before it called exec(); when the program
+// has closed the descriptor, it is opened again if it still is the same file. Anything else (a
+// pipe, a device, /dev/stdout) takes bytes in their order only. One thread at a time.
 #pragma once
 
 #include <cstddef>

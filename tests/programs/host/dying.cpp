@@ -269,6 +269,19 @@ void plain() {
   start();
 }
 
+void plain_after_exec() {
+  start();
+  execl("/proc/self/exe", "dying", "plain", nullptr);
+}
+
+// Until standard input ends.
+void wait_for_input() {
+  start();
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
 // Asks for snapshots, each of which the report thread has time for.
 void ask_for_snapshots() {
   start();
@@ -302,6 +315,8 @@ int main(int count, char** arguments) {
                {"exiting", term_while_exiting},
                {"snapshot", term_in_snapshot},
                {"plain", plain},
+               {"exec", plain_after_exec},
+               {"waits", wait_for_input},
                {"asks", ask_for_snapshots}};
   for (const auto& each : kinds) {
     if (std::strcmp(each.name, arguments[1]) == 0) each.run();

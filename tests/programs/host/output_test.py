@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import socket
 import stat
 import subprocess
@@ -133,6 +134,40 @@ def output_trace_to_fifo(host):
     os.close(writer)
     write(host.path("copy.pftrace"), reader.end())
     require(is_whole_trace(host, host.path("copy.pftrace")), "trace")
+
+
+def output_trace_of_exec(host):
+    """exec() keeps the process and its number: both programs have a trace."""
+    for count in (2, 3):  # a trace of an earlier run is replaced
+        done = host.run([host.program("dying"), "exec"], "traced", {"CAJETA_PROFILER_OUT": host.path("t.pftrace")})
+        require((done.returncode, done.stdout) == (0, OUT + OUT), f"{done}")
+        names = sorted(os.listdir(host.folder))
+        require(len(names) == count and "t.pftrace" in names, f"{names}")
+        if host.cli:
+            summary = host.run([host.cli, "profile", "summary", host.path("t.pftrace")], "bare").stdout
+            require(b"not complete" in summary, f"{summary}")
+
+
+def output_of_one_number(host):
+    """Processes of two containers may have one number, and one folder for what they write."""
+    prefix = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if shutil.which("unshare") is None or subprocess.run(prefix + ["true"], capture_output=True, check=False).returncode:
+        return "no namespaces here"
+    extra = {"CAJETA_XPU_DRIVER_PROFILE": "1", "CAJETA_XPU_REPORT": host.path("r.json"),
+             "CAJETA_PROFILER_OUT": host.path("t.pftrace")}
+    running = [subprocess.Popen(prefix + [host.program("dying"), "waits"], env=host.environment("traced", extra),
+                                cwd=host.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+               for _ in range(3)]
+    require(all(each.stdout.readline() == OUT for each in running), "they do not run")
+    for each in running:
+        each.stdin.close()
+    require(all(each.wait(60) == 0 for each in running), "a status")
+    for each in running:
+        each.stdout.close()
+    only(host, "r.json", "t.pftrace", "t.1.pftrace", "t.1.2.pftrace")
+    require(is_report(read(host.path("r.json"))), "report")
+    require(all(is_whole_trace(host, host.path(name)) for name in os.listdir(host.folder) if name != "r.json"), "trace")
+    return None
 
 
 def output_devices(host):
@@ -331,6 +366,7 @@ def output_of_tools(host):
 
 if __name__ == "__main__":
     raise SystemExit(main(
-        [output_fifo, output_fifo_without_reader, output_fifo_not_read, output_trace_to_fifo, output_devices,
+        [output_fifo, output_fifo_without_reader, output_fifo_not_read, output_trace_to_fifo,
+         output_trace_of_exec, output_of_one_number, output_devices,
          output_socket, output_links, output_descriptors, output_long_name, output_keeps, output_nowhere,
          output_limits, output_closed, output_of_tools], __doc__))
