@@ -11,8 +11,10 @@
 #include <atomic>
 #include <cerrno>
 
+#include "profiler/libunwind_pipe.h"
 #include "runtime/driver.h"
 #include "runtime/loaded_image.h"
+#include "runtime/log.h"
 #include "runtime/own_thread.h"
 #include "runtime/reentry.h"
 
@@ -27,6 +29,12 @@ using Backtrace = int (*)(void** addresses, int capacity);
 
 // Null: frame pointers are followed.
 constinit std::atomic<Backtrace> g_backtrace{nullptr};
+
+void stop_libunwind() noexcept {
+  if (g_backtrace.exchange(nullptr, std::memory_order_relaxed) == nullptr) return;
+  runtime::warn(
+      "the program has closed descriptors of libunwind: stacks by frame pointers from here");
+}
 
 struct StackBounds {
   std::uintptr_t low = 0;
@@ -101,7 +109,9 @@ void* open_libunwind(void*) noexcept {
   if (dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL) != nullptr) {
     const Backtrace found = find_backtrace();
     void* addresses[kMostFrames];
+    expect_libunwind_pipe();
     if (found != nullptr) found(addresses, kMostFrames);
+    find_libunwind_pipe();
     g_backtrace.store(found, std::memory_order_release);
   }
   g_is_opened.store(1, std::memory_order_release);
@@ -140,9 +150,13 @@ std::size_t walk_stack(const void* frame, std::uintptr_t* addresses,
   const int saved_errno = errno;
   // Acquire pairs with open_libunwind().
   const Backtrace backtrace = g_backtrace.load(std::memory_order_acquire);
-  const std::size_t count = backtrace != nullptr
-                                ? ask_libunwind(backtrace, addresses, capacity)
-                                : follow_frame_pointers(frame, addresses, capacity);
+  std::size_t count = 0;
+  if (backtrace != nullptr && !is_libunwind_pipe_gone()) {
+    count = ask_libunwind(backtrace, addresses, capacity);
+  } else {
+    if (backtrace != nullptr) stop_libunwind();
+    count = follow_frame_pointers(frame, addresses, capacity);
+  }
   errno = saved_errno;
   return count;
 }

@@ -2,6 +2,7 @@
 // Programs that close descriptors they do not know and open files of their own under the numbers:
 // KIND PREFIX, where each data file is PREFIX.N. The files must hold what was written here.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -78,6 +79,36 @@ void take_every_number() {
   dprintf(file, "result %u\n", tiny::cell());
 }
 
+// Called by code that has neither unwind tables nor a frame pointer, as compilers at run time make
+// it: push rbx; mov rbx, rdi; call rbx; pop rbx; ret.
+void work_under_unknown_code() {
+#ifdef __x86_64__
+  static const unsigned char kCode[] = {0x53, 0x48, 0x89, 0xfb, 0xff, 0xd3, 0x5b, 0xc3};
+  void* code =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code == MAP_FAILED) std::_Exit(94);
+  std::memcpy(code, kCode, sizeof kCode);
+  reinterpret_cast<void (*)(void (*)())>(code)(work);
+#else
+  work();
+#endif
+}
+
+// At the numbers that libunwind's pipe had: one to read, one to write.
+void unwind_unknown_code() {
+  tiny::start();
+  work_under_unknown_code();
+  const int first = open_data(0), second = open_data(1);
+  close_unknown();
+  const int again = open_data(0);
+  lseek(again, 0, SEEK_SET);
+  const int other = open_data(1);
+  work_under_unknown_code();
+  dprintf(other, "numbers of before: %s\n", first >= 0 && second >= 0 ? "yes" : "no");
+  std::printf("%ld %ld\n", static_cast<long>(lseek(again, 0, SEEK_CUR)),
+              static_cast<long>(lseek(other, 0, SEEK_CUR)));
+}
+
 void standard_error_is_data() {
   close(STDERR_FILENO);
   const int file = open_data(0);
@@ -122,7 +153,8 @@ int main(int, char** arguments) {
     void (*run)();
   } kinds[] = {{"looked_up", look_up_then_close}, {"started", start_then_close},
                {"every", take_every_number},      {"stderr", standard_error_is_data},
-               {"fork_server", fork_server},      {"daemon", become_a_daemon}};
+               {"fork_server", fork_server},      {"daemon", become_a_daemon},
+               {"unwound", unwind_unknown_code}};
   for (const auto& each : kinds) {
     if (std::strcmp(each.name, kind) == 0) each.run();
   }

@@ -73,6 +73,11 @@ def descriptors_stderr(host):
         holds_data(host, "stderr", 1, extra=extra)
 
 
+def descriptors_unwound(host):
+    """libunwind keeps a pipe by number, into which it writes what it would read."""
+    holds_data(host, "unwound", 2)
+
+
 def descriptors_fork_server(host):
     holds_data(host, "fork_server", 3)
 
@@ -84,4 +89,4 @@ def descriptors_daemon(host):
 if __name__ == "__main__":
     raise SystemExit(main(
         [descriptors_looked_up, descriptors_started, descriptors_every, descriptors_removed, descriptors_stderr,
-         descriptors_fork_server, descriptors_daemon], __doc__))
+         descriptors_unwound, descriptors_fork_server, descriptors_daemon], __doc__))
