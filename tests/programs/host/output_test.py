@@ -321,6 +321,33 @@ def output_limits(host):
     only(host, "r.json", "stderr", "t.pftrace")
 
 
+def output_full_disk(host):
+    """The last whole report stays when there is no room for another, or the file system may not be written."""
+    prefix = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None or subprocess.run(prefix + ["true"], capture_output=True, check=False).returncode:
+        return "no namespaces here"
+    disk = host.path("disk")
+    os.mkdir(disk)
+    script = """set -e
+        mount -t tmpfs -o size=64k disk "$1"; export CAJETA_XPU_REPORT="$1/r.json" CAJETA_PROFILER_OUT="$1/t.pftrace"
+        "$2" plain; cp "$CAJETA_XPU_REPORT" first; rm -f "$1/t.pftrace"
+        dd if=/dev/zero of="$1/full" bs=4096 2> /dev/null || true
+        "$2" plain; cmp first "$CAJETA_XPU_REPORT" || exit 20
+        rm "$1/full"; mount -o remount,ro "$1"
+        "$2" plain; cmp first "$CAJETA_XPU_REPORT" || exit 21
+        ls -A "$1" | grep tmp && exit 22 || true"""
+    for mode, reasons in (("profiled", ["No space left on device", "Read-only file system"]),
+                          ("both", ["No space left on device", "Read-only file system"])):
+        extra = {"CAJETA_PROFILER": "1"} if mode == "both" else {}
+        done = host.run(prefix + ["sh", "-c", script, "sh", disk, host.program("dying")], "profiled", extra)
+        require((done.returncode, done.stdout) == (0, OUT * 3), f"{mode}: {done}")
+        settings = ["CAJETA_XPU_REPORT"] + (["CAJETA_PROFILER_OUT"] if mode == "both" else [])
+        for setting in settings:
+            lines = [line for line in done.stderr.decode().split("\n") if f"{setting}: cannot write" in line]
+            require(len(lines) == 2 and all(reason in line for reason, line in zip(reasons, lines)), f"{lines}")
+    return None
+
+
 def output_closed(host):
     """Started without standard descriptors, with a reader of standard error that has gone, or none that takes more."""
     def close_all():
@@ -369,4 +396,5 @@ if __name__ == "__main__":
         [output_fifo, output_fifo_without_reader, output_fifo_not_read, output_trace_to_fifo,
          output_trace_of_exec, output_of_one_number, output_devices,
          output_socket, output_links, output_descriptors, output_long_name, output_keeps, output_nowhere,
-         output_limits, output_closed, output_of_tools], __doc__))
+         output_limits, output_full_disk,
+         output_closed, output_of_tools], __doc__))
