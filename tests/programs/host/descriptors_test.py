@@ -20,6 +20,10 @@ def data(host, prefix):
     return found
 
 
+def is_written(path):
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
 def holds_data(host, kind, files, limit=1024, modes=SHIMMED, extra=None, wait_for=None):
     def lower():
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -27,7 +31,7 @@ def holds_data(host, kind, files, limit=1024, modes=SHIMMED, extra=None, wait_fo
     results = {}
     for mode in ("bare", *modes):
         run = host.run([host.program("descriptors"), kind, host.path("data")], mode, extra, preexec_fn=lower)
-        while wait_for and not os.path.exists(host.path(f"data.{wait_for}")):
+        while wait_for and not is_written(host.path(f"data.{wait_for}")):
             time.sleep(0.01)  # a daemon: the test's own limit ends this
         results[mode] = (run.returncode, run.stdout, data(host, "data"))
         require(run.returncode == 0 and len(results[mode][2]) == files, f"{mode}: {run}")
