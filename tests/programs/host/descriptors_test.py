@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that a program opens under numbers which were the library's hold what the program wrote, and nothing else."""
 
+import fcntl
 import glob
 import os
 import resource
@@ -61,6 +62,7 @@ def descriptors_removed(host):
     for way in ("looked_up", "started"):
         os.mkfifo(host.path("pipe"))
         reader = os.open(host.path("pipe"), os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # room for two traces
         holds_data(host, way, 6, modes=("traced",), extra={"CAJETA_PROFILER_OUT": host.path("pipe")})
         run = host.run([host.program("descriptors"), way, host.path("data")], "traced",
                        {"CAJETA_PROFILER_OUT": host.path("pipe")})
