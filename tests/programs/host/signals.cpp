@@ -21,15 +21,22 @@ namespace {
 const char* g_program;
 std::atomic<int> g_seen[NSIG];
 
-// Long enough for several looks of a sampler, and some hundred samples.
-void burn() {
+// Long enough for several looks of a sampler, and some hundred samples. `step` is called on the
+// way.
+template <typename Step>
+void burn_and(Step step) {
   timespec start{}, now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
   do {
     tiny::bump(1);
     if (tiny::cell() == 0) std::_Exit(91);
+    step();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 250);
+}
+
+void burn() {
+  burn_and([] {});
 }
 
 void require(bool holds, const char* what) {
@@ -60,21 +67,27 @@ void read_by_descriptor() {
   burn();
   const sigset_t all = block_all();
   const int file = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
-  burn();
+  const auto read_all = [file] {
+    signalfd_siginfo info;
+    while (read(file, &info, sizeof info) == sizeof info) ++g_seen[info.ssi_signo];
+  };
+  burn_and(read_all);
   raise(SIGUSR1);
-  signalfd_siginfo info;
-  while (read(file, &info, sizeof info) == sizeof info) ++g_seen[info.ssi_signo];
+  read_all();
   say_seen();
 }
 
 void wait_for_all() {
   burn();
   const sigset_t all = block_all();
-  burn();
+  const auto take_all = [&all] {
+    const timespec at_once{};
+    int signal = 0;
+    while ((signal = sigtimedwait(&all, nullptr, &at_once)) > 0) ++g_seen[signal];
+  };
+  burn_and(take_all);
   raise(SIGUSR1);
-  const timespec at_once{};
-  int signal = 0;
-  while ((signal = sigtimedwait(&all, nullptr, &at_once)) > 0) ++g_seen[signal];
+  take_all();
   say_seen();
 }
 
