@@ -19,6 +19,7 @@ constinit std::atomic<bool> g_keeps_samples{false};
 namespace {
 
 constinit SampleSources g_sources{nullptr, 0, 1};
+constinit std::size_t g_frame_bytes = 0;
 // Of the thread that measures; its address is what the measuring signal carries.
 constinit std::atomic<std::size_t> g_measured{0};
 
@@ -60,17 +61,11 @@ std::uint64_t thread_cpu_ns() noexcept {
 // Whether the next signal would find room. `here`: in the handler's frame.
 bool has_room(const ThreadSamples& samples, std::uintptr_t here, const void* context) noexcept {
   if (here >= samples.stack.low && here < samples.stack.high) {
-    return here - samples.stack.low >= kLeastRoomBytes;
+    return here - samples.stack.low >= kLeastRoomBytes + g_frame_bytes;
   }
   const stack_t& other = static_cast<const ucontext_t*>(context)->uc_stack;
   const std::uintptr_t from_low = here - reinterpret_cast<std::uintptr_t>(other.ss_sp);
   return other.ss_size == 0 || from_low >= other.ss_size || from_low >= kHandlerBytes;
-}
-
-void stop_timer(ThreadSamples& samples) noexcept {
-  const itimerspec never{};
-  syscall(SYS_timer_settime, samples.timer, 0, &never, nullptr);
-  samples.is_tight.store(true, std::memory_order_release);
 }
 
 struct Sample {
@@ -115,14 +110,27 @@ bool take_sample_signal_of_ours(const siginfo_t& info, void* context) noexcept {
       call_on_stack(samples->own_stack_top, &keep, &sample);
     } else {
       stop_timer(*samples);
+      samples->is_tight.store(true, std::memory_order_release);
     }
   }
   errno = saved_errno;
   return true;
 }
 
-void set_sample_sources(const SampleSources& sources) noexcept {
+void start_timer(const ThreadSamples& samples) noexcept {
+  itimerspec period{};
+  period.it_interval.tv_sec = period.it_value.tv_sec = samples.period_ns / 1'000'000'000;
+  period.it_interval.tv_nsec = period.it_value.tv_nsec = samples.period_ns % 1'000'000'000;
+  syscall(SYS_timer_settime, samples.timer, 0, &period, nullptr);
+}
+void stop_timer(const ThreadSamples& samples) noexcept {
+  const itimerspec never{};
+  syscall(SYS_timer_settime, samples.timer, 0, &never, nullptr);
+}
+
+void set_sample_sources(const SampleSources& sources, std::size_t frame_bytes) noexcept {
   g_sources = sources;
+  g_frame_bytes = frame_bytes;
 }
 
 std::size_t measure_signal_frame() noexcept {

@@ -26,6 +26,7 @@ struct ThreadSamples {
   std::atomic<bool> is_tight;
   ThreadStack stack;
   int timer;
+  long period_ns;
   std::uint32_t capacity;
   SampleRing ring;
   std::atomic<std::uint64_t> kept, dropped, handler_ns;  // handler only
@@ -38,9 +39,9 @@ struct ThreadSamples {
 
 // What the handler itself takes of a stack, with room to spare.
 inline constexpr std::size_t kHandlerBytes = 1024;
-// What has to be left below the interrupted code, besides what the kernel puts there: between two
-// samples a thread may go deeper.
-inline constexpr std::size_t kLeastRoomBytes = 8192;
+// What has to be left of the stack below the handler, besides what the kernel may put there:
+// between two samples a thread may go deeper.
+inline constexpr std::size_t kLeastRoomBytes = 4096;
 // The walk's. It touches half of it.
 inline constexpr std::size_t kOwnStackBytes = 16384;
 
@@ -55,8 +56,12 @@ struct SampleSources {
 // stack for it, all registers included. 0: it does not arrive.
 [[nodiscard]] std::size_t measure_signal_frame() noexcept;
 
-// Whether samples are kept. Sources are set once.
-void set_sample_sources(const SampleSources& sources) noexcept;
+void start_timer(const ThreadSamples& samples) noexcept;
+void stop_timer(const ThreadSamples& samples) noexcept;
+
+// `frame_bytes`: the most that the kernel may put on a stack for a signal.
+void set_sample_sources(const SampleSources& sources, std::size_t frame_bytes) noexcept;
+// Whether samples are kept.
 extern constinit std::atomic<bool> g_keeps_samples;
 
 // A SampleTaker.

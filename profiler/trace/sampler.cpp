@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +19,7 @@
 
 #include "profiler/trace/own_memory.h"
 #include "profiler/trace/sample_handler.h"
+#include "profiler/trace/signal_stacks.h"
 #include "profiler/trace/thread_list.h"
 #include "profiler/trace/thread_stack.h"
 #include "profiler/trace/unwind_rules.h"
@@ -34,8 +36,8 @@ constexpr std::size_t kMostThreads = 16384;
 // second at 20 looks a second. A question costs some 20 us.
 constexpr std::uint32_t kMostWait = 20;
 // The smallest stack that is sampled, besides what the kernel puts on it for a signal. How much of
-// it is used cannot be asked of a thread that runs.
-constexpr std::size_t kLeastStackBytes = 32 * 1024;
+// it is used cannot be asked of a thread that runs; who has as much leaves some kilobytes.
+constexpr std::size_t kLeastStackBytes = 128 * 1024;
 // A look that takes longer is followed by a pause: where threads are many, looks take 2 % of a
 // processor at most.
 constexpr std::uint64_t kLongLookNs = 1'000'000;
@@ -102,7 +104,8 @@ constinit std::uint64_t g_pause_until_ns = 0;
 constinit ThreadSamples* g_free = nullptr;
 constinit std::uint32_t g_capacity = 0;
 constinit long g_period_ns = 0;
-constinit std::size_t g_frame_bytes = 0;
+constinit std::size_t g_frame_bytes = 0;       // that the kernel puts on a stack for a signal
+constinit std::size_t g_most_frame_bytes = 0;  // with registers that are not in use yet
 constinit SamplerState g_state = SamplerState::kOff;
 constinit bool g_has_warned = false;
 
@@ -151,7 +154,7 @@ clockid_t cpu_clock_of(pid_t tid) noexcept {
   return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u);
 }
 
-bool start_timer(Thread& thread, ThreadSamples& samples) noexcept {
+bool create_timer(Thread& thread, ThreadSamples& samples) noexcept {
   sigevent event;
   std::memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;
@@ -165,41 +168,8 @@ bool start_timer(Thread& thread, ThreadSamples& samples) noexcept {
     return false;
   }
   samples.timer = thread.timer;
-  itimerspec period{};
-  period.it_interval.tv_sec = period.it_value.tv_sec = g_period_ns / 1'000'000'000;
-  period.it_interval.tv_nsec = period.it_value.tv_nsec = g_period_ns % 1'000'000'000;
-  if (syscall(SYS_timer_settime, thread.timer, 0, &period, nullptr) == 0) return true;
-  syscall(SYS_timer_delete, thread.timer);
-  return false;
-}
-
-void leave_out(Thread& thread, const char* why) noexcept {
-  thread.state = ThreadState::kLeftOut;
-  g_left_out.fetch_add(1, std::memory_order_relaxed);
-  warn_once(why);
-}
-
-void arm(Thread& thread) noexcept {
-  ThreadStack stack;
-  if (!find_thread_stack(thread.tid, &stack)) {
-    return leave_out(thread, "some threads are left out: where their stack lies is not known");
-  }
-  if (stack.high - stack.low < kLeastStackBytes + g_frame_bytes) {
-    return leave_out(thread, "some threads are left out: their stacks are too small");
-  }
-  if (g_armed_count >= g_most_armed) {
-    return warn_once("some threads are left out: the limit of pending signals is too low");
-  }
-  ThreadSamples* samples = thread.samples.load(std::memory_order_relaxed);
-  if (samples == nullptr) samples = get_samples();
-  if (samples == nullptr) return warn_once("some threads are left out: no memory");
-  samples->stack = stack;
-  samples->is_tight.store(false, std::memory_order_relaxed);
-  samples->owner.store(stack.descriptor, std::memory_order_release);
-  thread.samples.store(samples, std::memory_order_release);
-  if (!start_timer(thread, *samples)) return;
-  thread.state = ThreadState::kArmed;
-  ++g_armed_count;
+  samples.period_ns = g_period_ns;
+  return true;
 }
 
 void disarm(Thread& thread, ThreadState next) noexcept {
@@ -208,6 +178,66 @@ void disarm(Thread& thread, ThreadState next) noexcept {
     --g_armed_count;
   }
   thread.state = next;
+}
+
+void leave_out(Thread& thread, const char* why) noexcept {
+  thread.state = ThreadState::kLeftOut;
+  g_left_out.fetch_add(1, std::memory_order_relaxed);
+  warn_once(why);
+}
+
+constexpr char kNoRoom[] = "some threads are left out: their stacks have no room for a signal";
+
+// Null: the thread is not to be sampled, or not now.
+ThreadSamples* prepare_samples(Thread& thread) noexcept {
+  ThreadStack stack;
+  if (!find_thread_stack(thread.tid, &stack)) {
+    leave_out(thread, "some threads are left out: where their stacks lie is not known");
+    return nullptr;
+  }
+  if (stack.high - stack.low < kLeastStackBytes + g_most_frame_bytes) {
+    leave_out(thread, kNoRoom);
+    return nullptr;
+  }
+  if (g_armed_count >= g_most_armed) {
+    warn_once("some threads are left out: the limit of pending signals is too low");
+    return nullptr;
+  }
+  ThreadSamples* samples = thread.samples.load(std::memory_order_relaxed);
+  if (samples == nullptr) samples = get_samples();
+  if (samples == nullptr) {
+    warn_once("some threads are left out: no memory");
+    return nullptr;
+  }
+  samples->stack = stack;
+  samples->is_tight.store(false, std::memory_order_relaxed);
+  return samples;
+}
+
+enum class Room : std::uint8_t { kThere, kTooSmall, kNotNow };
+Room signal_stack_room(pid_t tid) noexcept {
+  const std::size_t small = small_signal_stack_of(tid);
+  if (small == kChangingStack) return Room::kNotNow;
+  return small == 0 || small >= least_signal_stack(g_frame_bytes) ? Room::kThere : Room::kTooSmall;
+}
+
+void arm(Thread& thread) noexcept {
+  ThreadSamples* samples = prepare_samples(thread);
+  if (samples == nullptr) return;
+  thread.samples.store(samples, std::memory_order_release);
+  if (!create_timer(thread, *samples)) return;
+  thread.state = ThreadState::kArmed;
+  ++g_armed_count;
+  // From here on its thread finds it; what that noted before is seen. See signal_stacks.cpp.
+  samples->owner.store(samples->stack.descriptor, std::memory_order_seq_cst);
+  Room room = signal_stack_room(thread.tid);
+  if (room == Room::kThere) {
+    start_timer(*samples);
+    room = signal_stack_room(thread.tid);  // it may have stopped the timer before it was started
+  }
+  if (room == Room::kThere) return;
+  disarm(thread, ThreadState::kUnarmed);
+  if (room == Room::kTooSmall) leave_out(thread, kNoRoom);
 }
 
 void disarm_all() noexcept {
@@ -285,7 +315,7 @@ void look_at(pid_t tid, pid_t caller) noexcept {
   Thread* thread = find_thread(tid);
   if (thread != nullptr && is_tight(*thread)) {
     disarm(*thread, ThreadState::kUnarmed);
-    leave_out(*thread, "some threads are left out: they use nearly all of their stacks");
+    leave_out(*thread, kNoRoom);
   }
   if (thread != nullptr && thread->state == ThreadState::kLeftOut) {
     thread->seen = g_look;
@@ -394,7 +424,8 @@ bool prepare() noexcept {
   start_own_memory();
   start_unwind_rules();
   set_sample_sources(
-      {reinterpret_cast<const char*>(&g_threads[0].samples), sizeof g_threads, sizeof(Thread)});
+      {reinterpret_cast<const char*>(&g_threads[0].samples), sizeof g_threads, sizeof(Thread)},
+      most_frame_bytes());
   if (!take_sample_signal(&take_sample_signal_of_ours)) {
     runtime::warn("host sampling is off: the system does not let signal %d be handled: %s",
                   kSampleSignal, std::strerror(errno));
@@ -407,6 +438,7 @@ bool prepare() noexcept {
     return false;
   }
   pthread_join(thread, nullptr);
+  g_most_frame_bytes = std::max(g_frame_bytes, most_frame_bytes());
   if (g_frame_bytes != 0) return true;
   runtime::warn("host sampling is off: signals or the stacks of threads are not as with glibc");
   return false;
@@ -454,6 +486,25 @@ void drain_samples(void (*take)(void* context, const HostSample& sample), void* 
     if (g_threads[i].state == ThreadState::kEnded) release(g_threads[i]);
   }
   errno = saved_errno;
+}
+
+ThreadSamples* pause_own_samples() noexcept {
+  if (!g_keeps_samples.load(std::memory_order_relaxed)) return nullptr;
+  const auto self = static_cast<std::uintptr_t>(pthread_self());
+  ThreadSamples* samples = g_all.load(std::memory_order_acquire);
+  while (samples != nullptr && samples->owner.load(std::memory_order_seq_cst) != self) {
+    samples = samples->next;
+  }
+  if (samples != nullptr) stop_timer(*samples);
+  return samples;
+}
+
+void resume_own_samples(ThreadSamples& samples, std::size_t small_bytes) noexcept {
+  if (small_bytes == 0 || small_bytes >= least_signal_stack(g_frame_bytes)) {
+    start_timer(samples);
+  } else {
+    samples.is_tight.store(true, std::memory_order_release);
+  }
 }
 
 void stop_sampler() noexcept {

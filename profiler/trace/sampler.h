@@ -32,6 +32,12 @@ void stop_sampler() noexcept;
 // In a forked child: timers are not inherited, the handler must not touch the rings.
 void forget_sampler() noexcept;
 
+// For a thread that changes its alternative stack. Null: it is not sampled. `small_bytes`: what it
+// has afterwards, if that is small.
+struct ThreadSamples;
+ThreadSamples* pause_own_samples() noexcept;
+void resume_own_samples(ThreadSamples& samples, std::size_t small_bytes) noexcept;
+
 // Of all threads since the process started. Any thread.
 SampleCounts sample_counts() noexcept;
 

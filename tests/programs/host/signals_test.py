@@ -10,7 +10,8 @@ import host_run
 
 
 def holds(host, case):
-    host.same_as_bare([host.program("signals"), case], timeout=120)
+    runs = host.same_as_bare([host.program("signals"), case], timeout=120)
+    host_run.require(runs["bare"].returncode == (7 if case == "programs" else 0), f"bare: {runs['bare']}")
     if host.cli is None or case == "programs":  # which ends as another program, whose trace may have taken the file's place
         return
     summary = subprocess.run([host.cli, "profile", "summary", "-f", "json", host.path("traced.pftrace")],
