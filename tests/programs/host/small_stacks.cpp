@@ -173,8 +173,9 @@ int main(int count, char** arguments) {
   if (count != 2) return 7;
   tiny::start();
   tiny::bump(1);
-  // Binds what is called on small stacks: the loader needs room for all registers.
-  run_on(256 * 1024, [](void*) -> void* {
+  // Binds what is called on small stacks: the loader needs room for all registers. So large that
+  // libc does not give its stack to a later thread.
+  run_on(4 << 20, [](void*) -> void* {
     spin_deep(128 * 1024, 0);
     return nullptr;
   });
