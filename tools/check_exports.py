@@ -13,7 +13,7 @@ import sys
 GLIBC = re.compile(r"^(libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$")
 
 # What stands in front of libc, and the mark that a second copy of the library looks for: never under a version.
-DOORS = {"dlsym", "_exit", "_Exit", "cajeta_xpu_marker"}
+DOORS = {"dlsym", "_exit", "_Exit", "sigaltstack", "cajeta_xpu_marker"}
 
 
 def run(*command):
