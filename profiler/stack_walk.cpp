@@ -106,10 +106,11 @@ Backtrace find_backtrace() noexcept {
 // The walk makes libunwind's first allocations.
 void* open_libunwind(void*) noexcept {
   const runtime::ReentryGuard guard;
-  if (dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL) != nullptr) {
+  void* library = dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) {
     const Backtrace found = find_backtrace();
     void* addresses[kMostFrames];
-    expect_libunwind_pipe();
+    guard_libunwind_pipe(library);
     if (found != nullptr) found(addresses, kMostFrames);
     find_libunwind_pipe();
     g_backtrace.store(found, std::memory_order_release);
