@@ -42,7 +42,7 @@ bool has_invariant_tsc() noexcept {
 
 // Both clocks at one moment.
 Reading read_both() noexcept {
-  Reading best{};
+  Reading best{monotonic_ns(), now_ticks()};
   std::uint64_t best_gap = UINT64_MAX;
   for (int attempt = 0; attempt < kTries && best_gap > kInterruptedNs; ++attempt) {
     const std::uint64_t before = monotonic_ns();
@@ -67,14 +67,26 @@ std::uint64_t cost_of_pair() noexcept {
   return least;
 }
 
-void calibrate() noexcept {
-  const Reading first = read_both();
-  while (monotonic_ns() - first.ns < kCalibrationNs) {
+// Ends on a clock that stands still, or goes backwards, too.
+void wait_for_calibration(std::uint64_t start_ns) noexcept {
+  constexpr int kMostReadings = 1'000'000;
+  for (int reading = 0; reading < kMostReadings; ++reading) {
+    if (monotonic_ns() - start_ns >= kCalibrationNs) return;
   }
+}
+
+// False: the two clocks do not go together.
+bool calibrate() noexcept {
+  const Reading first = read_both();
+  wait_for_calibration(first.ns);
   const Reading second = read_both();
+  if (second.ns <= first.ns || second.ticks <= first.ticks) return false;
   const double ns = static_cast<double>(second.ns - first.ns);
-  const double ticks = static_cast<double>(second.ticks - first.ticks);
-  if (ticks > 0) g_clock.ns_per_tick = static_cast<std::uint64_t>(ns / ticks * 0x1p32);
+  const double ns_per_tick = ns / static_cast<double>(second.ticks - first.ticks);
+  // Counters run at some 20 MHz to 10 GHz.
+  if (ns_per_tick < 0.1 || ns_per_tick > 50) return false;
+  g_clock.ns_per_tick = static_cast<std::uint64_t>(ns_per_tick * 0x1p32);
+  return true;
 }
 
 }  // namespace
@@ -83,7 +95,7 @@ void start_clock() noexcept {
   const runtime::DefaultFloats scope;
   g_clock.start_ns = monotonic_ns();
   g_clock.uses_tsc = has_invariant_tsc();
-  if (g_clock.uses_tsc) calibrate();
+  if (g_clock.uses_tsc && !calibrate()) g_clock.uses_tsc = false;
   g_clock.pair_ns = cost_of_pair();
 }
 

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "runtime/real_clock.h"
+
 namespace profiler {
 
 // Written once by start_clock(), before profiling is enabled; until then a tick is a nanosecond.
@@ -21,8 +23,7 @@ struct Clock {
 extern constinit Clock g_clock;
 
 inline std::uint64_t monotonic_ns() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  const timespec now = runtime::read_real_clock(CLOCK_MONOTONIC);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -43,7 +44,7 @@ inline std::uint64_t ns_between(std::uint64_t start_ticks, std::uint64_t end_tic
 }
 
 // Chooses the source and finds out what a tick is worth, which takes a millisecond where it is not
-// known. Call it once, before the first now_ticks().
+// known and can be found out. Call it once, before the first now_ticks().
 void start_clock() noexcept;
 
 }  // namespace profiler

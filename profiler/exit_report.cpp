@@ -4,8 +4,11 @@
 #include "profiler/exit_report.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,9 +27,12 @@
 #include "profiler/site_report.h"
 #include "profiler/site_table.h"
 #include "profiler/stack_walk.h"
+#include "runtime/bounded_write.h"
 #include "runtime/counters.h"
 #include "runtime/float_scope.h"
 #include "runtime/log.h"
+#include "runtime/own_stack.h"
+#include "runtime/standard_error.h"
 #include "runtime/unknown_entries.h"
 
 extern "C" char** environ;
@@ -37,23 +43,32 @@ namespace {
 constexpr const char* kVersion = CAJETA_XPU_VERSION;
 constexpr std::size_t kLaunchKinds = static_cast<std::size_t>(LaunchKind::kCount);
 constexpr std::size_t kMostSettings = 32;
+// How long a signal that kills waits for a report that is being made, with names from large files:
+// supervisors wait 10 s before they kill for good.
+constexpr int kDyingPatienceMs = 5000;
 
-// Written by enable_profile(), before other threads record.
+// Written by enable_profile(), before other threads record; the environment and the arguments are
+// the program's to change later.
 const char* g_report_pattern = nullptr;
-pid_t g_owner_pid = 0;
+std::atomic<pid_t> g_owner_pid{0};
+ProcessFacts g_process;
+Rank g_rank;
+char g_settings[256];
+char g_setting_texts[8192];
+const char* g_setting_list[kMostSettings];
+std::size_t g_setting_count = 0;
 
 // The last report has been written, or is being written.
 std::atomic_flag g_is_written = ATOMIC_FLAG_INIT;
 // A signal is killing the process.
 std::atomic<bool> g_is_dying{false};
-// Held while a report is made.
-std::atomic_flag g_is_busy = ATOMIC_FLAG_INIT;
+// A report could not be written to its file, which has been said.
+std::atomic_flag g_has_failed = ATOMIC_FLAG_INIT;
+// The thread that makes a report; 0: none.
+std::atomic<pid_t> g_reporter{0};
 
-// Owned by the thread that set g_is_busy.
+// Owned by that thread.
 char g_text[64 * 1024];
-char g_settings[256];
-const char* g_setting_list[kMostSettings];
-ProcessFacts g_process;
 ReportFile g_file;
 JsonWriter g_json(-1);
 EntryLine g_entries[runtime::kEntryCount];
@@ -64,18 +79,30 @@ PythonStatus g_python;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
 
-std::size_t read_settings() noexcept {
+// A copy in `g_setting_texts`; null when that is full.
+const char* keep_setting(const char* setting, std::size_t* used) noexcept {
+  const std::size_t size = strlen(setting) + 1;
+  if (size > sizeof g_setting_texts - *used) return nullptr;
+  char* kept = g_setting_texts + *used;
+  memcpy(kept, setting, size);
+  *used += size;
+  return kept;
+}
+
+void read_settings() noexcept {
   constexpr const char* kPrefix = "CAJETA_XPU_";
-  std::size_t count = 0;
+  std::size_t used = 0;
+  g_setting_count = 0;
   TextBuffer out(g_settings, sizeof g_settings);
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     if (strncmp(*variable, kPrefix, strlen(kPrefix)) != 0) continue;
     const char* setting = *variable + strlen(kPrefix);
     out.append("%s%s", out.size() == 0 ? "" : " ", setting);
-    if (count < kMostSettings && strchr(setting, '=') != nullptr) g_setting_list[count++] = setting;
+    if (g_setting_count == kMostSettings || strchr(setting, '=') == nullptr) continue;
+    const char* kept = keep_setting(setting, &used);
+    if (kept != nullptr) g_setting_list[g_setting_count++] = kept;
   }
   blank_controls(g_settings);
-  return count;
 }
 
 // Called entries that observe the device, and the others that flushed.
@@ -120,16 +147,14 @@ void collect_call_sites(ReportInput* input) noexcept {
 }
 
 void collect_process(ReportInput* input) noexcept {
-  read_process_facts(&g_process);
-  const Rank rank = rank_of_process();
   input->version = kVersion;
-  input->pid = static_cast<int>(g_owner_pid);
+  input->pid = static_cast<int>(g_owner_pid.load());
   input->host = g_process.host;
   input->executable = g_process.executable;
   input->command = g_process.command;
-  input->rank = rank.number;
-  input->rank_source = rank.source;
-  input->setting_count = read_settings();
+  input->rank = g_rank.number;
+  input->rank_source = g_rank.source;
+  input->setting_count = g_setting_count;
   input->setting_list = g_setting_list;
   input->settings = g_settings;
 }
@@ -150,15 +175,31 @@ bool collect(const char* moment, bool reads_symbols, ReportInput* input) noexcep
   return true;
 }
 
-bool write_text(int file, ReportInput input) noexcept {
+// Where a text goes. False with errno.
+using Write = JsonWriter::Write;
+
+bool to_file(void* file, const char* bytes, std::size_t size) noexcept {
+  return static_cast<OutputFile*>(file)->write(bytes, size);
+}
+
+bool to_standard_error(void*, const char* bytes, std::size_t size) noexcept {
+  runtime::Patience patience;
+  const int failure = runtime::has_standard_error()
+                          ? runtime::write_bounded(STDERR_FILENO, bytes, size, &patience)
+                          : EBADF;
+  if (failure != 0) errno = failure;
+  return failure == 0;
+}
+
+bool write_text(Write write, void* to, ReportInput input) noexcept {
   collect_call_sites(&input);
   TextBuffer out(g_text, sizeof g_text);
   write_report(input, &out);
-  return write_all(file, out.text(), out.size());
+  return write(to, out.text(), out.size());
 }
 
-bool write_json(int file, const ReportInput& input) noexcept {
-  g_json.start(file);
+bool write_json(Write write, void* to, const ReportInput& input) noexcept {
+  g_json.start(write, to);
   write_json_report(input, &g_json);
   return g_json.finish();
 }
@@ -166,78 +207,127 @@ bool write_json(int file, const ReportInput& input) noexcept {
 bool write_file(const char* pattern, const ReportInput& input) noexcept {
   const PathValues values{input.pid, input.host, input.rank, input.executable};
   if (!g_file.open(pattern, values)) return false;
-  const bool is_json = wants_json(pattern);
-  return g_file.close(is_json ? write_json(g_file.file(), input)
-                              : write_text(g_file.file(), input));
+  OutputFile* file = &g_file.output();
+  return file->close(wants_json(pattern) ? write_json(to_file, file, input)
+                                         : write_text(to_file, file, input));
 }
 
-void deliver(const ReportInput& input) noexcept {
+bool goes_to_standard_error(const char* pattern) noexcept {
+  return pattern == nullptr || pattern[0] == '\0' || strcmp(pattern, "stderr") == 0 ||
+         named_descriptor(pattern) == STDERR_FILENO;
+}
+
+const char* reason_of(int failure) noexcept {
+  if (failure == ENXIO) return "nobody reads it";
+  if (failure == ETIMEDOUT) return "its reader has stopped";
+  return strerror(failure);
+}
+
+// Said once, however often it is tried.
+void say_what_failed(const char* pattern, bool is_last) noexcept {
+  const int failure = errno;
+  if (g_has_failed.test_and_set()) return;
+  runtime::warn("CAJETA_XPU_REPORT: cannot write \"%s\": %s%s",
+                g_file.path()[0] != '\0' ? g_file.path() : pattern, reason_of(failure),
+                is_last ? "; the report follows here" : "");
+}
+
+void deliver(const ReportInput& input, bool is_last) noexcept {
   const char* pattern = g_report_pattern;
-  const bool to_stderr = pattern == nullptr || pattern[0] == '\0' || strcmp(pattern, "stderr") == 0;
-  if (!to_stderr) {
+  if (!goes_to_standard_error(pattern)) {
     if (strcmp(pattern, "none") == 0 || write_file(pattern, input)) return;
-    runtime::warn("CAJETA_XPU_REPORT: cannot write \"%s\": %s; the report follows here",
-                  g_file.path()[0] != '\0' ? g_file.path() : pattern, strerror(errno));
+    say_what_failed(pattern, is_last);
+    if (!is_last) return;
   }
-  (void)write_text(STDERR_FILENO, input);  // nobody is left to be told
+  (void)write_text(to_standard_error, nullptr, input);  // nobody is left to be told
 }
 
+pid_t this_thread() noexcept {
+  return static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+void wait_a_millisecond() noexcept {
+  const timespec millisecond{0, 1'000'000};
+  nanosleep(&millisecond, nullptr);
+}
+
+// False when another thread makes a report for longer, or this one does: a signal interrupted it.
 bool take_turn(int patience_ms) noexcept {
-  while (g_is_busy.test_and_set(std::memory_order_acquire)) {
-    if (patience_ms-- <= 0) return false;
-    const timespec millisecond{0, 1'000'000};
-    nanosleep(&millisecond, nullptr);
+  const pid_t self = this_thread();
+  for (;;) {
+    pid_t reporter = 0;
+    if (g_reporter.compare_exchange_strong(reporter, self, std::memory_order_acquire)) return true;
+    if (reporter == self || patience_ms-- <= 0) return false;
+    wait_a_millisecond();
   }
-  return true;
+}
+
+void end_turn() noexcept {
+  g_reporter.store(0, std::memory_order_release);
 }
 
 // Without our handler the process would be gone by now: another thread must not end it with another
 // status. Bounded, should the handler hang.
 void wait_to_be_killed() noexcept {
-  const timespec limit{5, 0};
-  nanosleep(&limit, nullptr);
+  for (int ms = 0; ms < 2 * kDyingPatienceMs; ++ms) wait_a_millisecond();
 }
 
-void write_now(const char* moment, bool reads_symbols) noexcept {
+void write_now(const char* moment, bool reads_symbols, bool is_last) noexcept {
   const int saved_errno = errno;
-  const runtime::DefaultFloats scope;
   ReportInput input{};
-  if (collect(moment, reads_symbols, &input)) deliver(input);
+  if (collect(moment, reads_symbols, &input)) deliver(input, is_last);
   errno = saved_errno;
+}
+
+bool is_ours() noexcept {
+  const pid_t owner = g_owner_pid.load(std::memory_order_relaxed);
+  return owner != 0 && getpid() == owner;
 }
 
 }  // namespace
 
 void enable_profile(const char* report) noexcept {
   g_report_pattern = report;
-  g_owner_pid = getpid();
+  if (report != nullptr) g_file.remember(report);
+  read_process_facts(&g_process);
+  g_rank = rank_of_process();
+  read_settings();
+  g_owner_pid.store(getpid());
   start_clock();
   g_profile_enabled.store(true, std::memory_order_release);
 }
 
 void write_exit_report() noexcept {
-  if (g_owner_pid == 0 || getpid() != g_owner_pid) return;
+  if (!is_ours()) return;
   if (g_is_dying.load()) wait_to_be_killed();
   if (g_is_written.test_and_set()) return;
+  // A signal that kills comes when the report is whole: to another thread, which waits for us, or
+  // to this one when it takes signals again.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   // 2 s: longer than a snapshot takes, unless its thread was stopped for good.
-  if (!take_turn(2000)) return;
-  write_now("exit", true);
-  g_is_busy.clear();
+  if (take_turn(2000)) {
+    runtime::run_on_own_stack([]() noexcept { write_now("exit", true, true); });
+    end_turn();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (g_is_dying.load()) wait_to_be_killed();
 }
 
 void write_snapshot() noexcept {
-  if (g_owner_pid == 0 || getpid() != g_owner_pid || !take_turn(0)) return;
-  if (!g_is_written.test()) write_now("snapshot", true);
-  g_is_busy.clear();
+  if (!is_ours() || !take_turn(0)) return;
+  if (!g_is_written.test()) write_now("snapshot", true, false);
+  end_turn();
 }
 
 void write_dying_report() noexcept {
-  if (g_owner_pid == 0 || getpid() != g_owner_pid) return;
+  if (!is_ours()) return;
   g_is_dying.store(true);
-  if (g_is_written.test_and_set()) return;
-  // Not for long: this thread may have interrupted the one that holds it.
-  if (!take_turn(200)) return;
-  write_now("signal", false);
+  const bool is_written = g_is_written.test_and_set();
+  if (!take_turn(kDyingPatienceMs)) return g_file.output().abandon();
+  // From here on nobody writes any more.
+  if (!is_written) runtime::run_on_own_stack([]() noexcept { write_now("signal", false, true); });
 }
 
 }  // namespace profiler

@@ -28,7 +28,7 @@ bool write_all(int file, const char* bytes, std::size_t size) noexcept {
       size -= static_cast<std::size_t>(written);
     } else if (written < 0 && errno == EAGAIN) {
       pollfd ready{file, POLLOUT, 0};
-      if (poll(&ready, 1, 1000) <= 0) return false;  // nobody reads: do not hold up the exit
+      poll(&ready, 1, -1);
     } else if (written == 0 || errno != EINTR) {
       return false;
     }
@@ -36,8 +36,9 @@ bool write_all(int file, const char* bytes, std::size_t size) noexcept {
   return true;
 }
 
-void JsonWriter::start(int file) noexcept {
-  file_ = file;
+void JsonWriter::start(Write write, void* to) noexcept {
+  write_ = write;
+  to_ = to;
   depth_ = 0;
   error_ = 0;
   is_first_ = true;
@@ -45,7 +46,11 @@ void JsonWriter::start(int file) noexcept {
 }
 
 void JsonWriter::flush() noexcept {
-  if (error_ == 0 && !write_all(file_, buffer_, size_)) error_ = errno != 0 ? errno : EIO;
+  if (error_ == 0) {
+    const bool is_written =
+        write_ != nullptr ? write_(to_, buffer_, size_) : write_all(file_, buffer_, size_);
+    if (!is_written) error_ = errno != 0 ? errno : EIO;
+  }
   size_ = 0;
 }
 

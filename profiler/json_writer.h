@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON by write(2) through a small buffer: no allocation, no exceptions, never ends the process, so
+// JSON through a small buffer: no allocation, no exceptions, never ends the process, so
 // that it works in a foreign process at its exit or inside a signal handler. (nlohmann_json without
 // exceptions aborts the process when memory runs out or a string is not UTF-8.) One thread.
 #pragma once
@@ -11,10 +11,13 @@ namespace profiler {
 
 class JsonWriter {
  public:
-  // Writes to `file`, which stays open.
+  // All of `bytes`, or false with errno.
+  using Write = bool (*)(void* to, const char* bytes, std::size_t size) noexcept;
+
+  // Writes to `file`, which stays open, and waits for its readers.
   explicit constexpr JsonWriter(int file) noexcept : file_(file) {}
-  // The same object again, for the next text.
-  void start(int file) noexcept;
+  // The same object again, for the next text, by a way of the caller's own.
+  void start(Write write, void* to) noexcept;
 
   // `key` is null inside an array and for the outermost value.
   void begin_object(const char* key = nullptr) noexcept { open(key, '{'); }
@@ -41,7 +44,9 @@ class JsonWriter {
   void put(const char* text) noexcept;
   void flush() noexcept;
 
-  int file_;
+  int file_;  // without `write_`
+  Write write_ = nullptr;
+  void* to_ = nullptr;
   int depth_ = 0;
   int error_ = 0;
   bool is_first_ = true;  // in the innermost bracket
@@ -49,7 +54,7 @@ class JsonWriter {
   char buffer_[4096] = {};
 };
 
-// All of it, waiting at most a second each time nobody reads. False with errno.
+// All of it, however long readers take: for tools. False with errno.
 [[nodiscard]] bool write_all(int file, const char* bytes, std::size_t size) noexcept;
 
 }  // namespace profiler

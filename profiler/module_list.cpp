@@ -87,9 +87,9 @@ std::size_t note_module(const dl_phdr_info& info, bool is_first) noexcept {
   Module module{};
   read_segments(info, &module);
   const char* name = info.dlpi_name != nullptr ? info.dlpi_name : "";
-  char executable[4096];
+  static char executable[4096];  // guarded as the list is; the stack may be small
   if (is_first && name[0] == '\0') {
-    const ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    const ssize_t length = readlink("/proc/thread-self/exe", executable, sizeof executable - 1);
     executable[length > 0 ? length : 0] = '\0';
     name = executable;
   }

@@ -19,11 +19,14 @@
 #include "profiler/module_list.h"
 #include "profiler/python_code.h"
 #include "profiler/python_places.h"
-#include "runtime/real_dlsym.h"
+#include "runtime/loaded_image.h"
+#include "runtime/own_thread.h"
 #include "runtime/reentry.h"
 
 namespace profiler {
 namespace {
+
+using runtime::find_first_symbol;
 
 // Byte offsets that differ between versions.
 struct Layout {
@@ -364,73 +367,77 @@ int read_line(const Reader& reader, const std::uint8_t* code, std::size_t instru
   return line;
 }
 
-using Find = runtime::DlsymFunction;
-
+// The program may have a copy of the interpreter's data in front of the interpreter's own.
 template <typename Function>
-bool take(Find find, void* handle, const char* name, Function* function) noexcept {
-  *function = reinterpret_cast<Function>(find(handle, name));
+bool take(const char* name, Function* function) noexcept {
+  *function = reinterpret_cast<Function>(find_first_symbol(name));
   return *function != nullptr;
 }
 
 // Null when the frames can be read.
-const char* fill(Find find, void* handle, unsigned long version, Interpreter* python) noexcept {
+const char* fill(unsigned long version, Interpreter* python) noexcept {
   for (const Layout& layout : kLayouts) {
     if (version >> 16 == layout.version) python->layout = &layout;
   }
   // Alpha and beta releases change layouts.
   if (python->layout == nullptr || (version & 0xff) < 0xc0) return kUnknownVersion;
   if constexpr (sizeof(void*) != 8) return "frames are known of 64-bit builds";
-  if (find(handle, "_Py_NegativeRefcount") != nullptr)
+  if (find_first_symbol("_Py_NegativeRefcount") != nullptr)
     return "frames of debug builds are not known";
-  if (find(handle, "_Py_MergeZeroLocalRefcount") != nullptr) {
+  if (find_first_symbol("_Py_MergeZeroLocalRefcount") != nullptr) {
     return "frames of free-threaded builds are not known";
   }
-  const bool has_all = take(find, handle, "PyGILState_GetThisThreadState", &python->thread_state) &&
-                       take(find, handle, "PyInterpreterState_Head", &python->first_interpreter) &&
-                       take(find, handle, "PyInterpreterState_Main", &python->main_interpreter) &&
-                       (take(find, handle, "_Py_IsFinalizing", &python->is_finalizing) ||
-                        take(find, handle, "Py_IsFinalizing", &python->is_finalizing));
-  python->code_type = reinterpret_cast<std::uintptr_t>(find(handle, "PyCode_Type"));
-  python->text_type = reinterpret_cast<std::uintptr_t>(find(handle, "PyUnicode_Type"));
-  python->bytes_type = reinterpret_cast<std::uintptr_t>(find(handle, "PyBytes_Type"));
+  const bool has_all = take("PyGILState_GetThisThreadState", &python->thread_state) &&
+                       take("PyInterpreterState_Head", &python->first_interpreter) &&
+                       take("PyInterpreterState_Main", &python->main_interpreter) &&
+                       (take("_Py_IsFinalizing", &python->is_finalizing) ||
+                        take("Py_IsFinalizing", &python->is_finalizing));
+  python->code_type = reinterpret_cast<std::uintptr_t>(find_first_symbol("PyCode_Type"));
+  python->text_type = reinterpret_cast<std::uintptr_t>(find_first_symbol("PyUnicode_Type"));
+  python->bytes_type = reinterpret_cast<std::uintptr_t>(find_first_symbol("PyBytes_Type"));
   const bool has_types =
       python->code_type != 0 && python->text_type != 0 && python->bytes_type != 0;
   return has_all && has_types ? nullptr : "the interpreter does not export what is needed";
 }
 
-// What the file of an address is called cannot be unloaded from now on: its functions are kept.
-void pin(void* address) noexcept {
-  Dl_info info{};
-  if (dladdr(address, &info) != 0 && info.dli_fname != nullptr) {
-    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  }
+// Of a library that could be unloaded; written once, before the thread that reads it is there.
+char g_path[4096];
+
+// The functions that were taken are kept, so their library must stay. The caller may hold up a
+// dlopen() of another thread, which then holds the loader's lock.
+void pin(const runtime::LoadedImage& image) noexcept {
+  if (image.is_permanent || std::strlen(image.path) >= sizeof g_path) return;
+  std::strcpy(g_path, image.path);
+  const auto run = [](void*) -> void* {
+    const runtime::ReentryGuard guard;
+    dlopen(g_path, RTLD_NOW | RTLD_NOLOAD);
+    return nullptr;
+  };
+  pthread_t thread;
+  if (runtime::start_own_thread(&thread, run) == 0) pthread_detach(thread);
 }
 
-// False: no interpreter there.
-bool look_in(Find find, void* handle) noexcept {
-  const char* (*text)() = nullptr;
-  if (!take(find, handle, "Py_GetVersion", &text)) return false;
-  pin(reinterpret_cast<void*>(text));
-  const auto* number = static_cast<const unsigned long*>(find(handle, "Py_Version"));
+// Once, where there is one.
+void look_for_python() noexcept {
+  runtime::LoadedImage image;
+  const auto text = reinterpret_cast<const char* (*)()>(find_first_symbol("Py_GetVersion", &image));
+  if (text == nullptr || g_is_looking.test_and_set(std::memory_order_acquire)) return;
+  pin(image);
+  const auto* number = static_cast<const unsigned long*>(find_first_symbol("Py_Version"));
   snprintf(g_found_status.version, sizeof g_found_status.version, "%.*s",
            static_cast<int>(std::strcspn(text(), " ")), text());
-  g_found_status.why_unread =
-      number != nullptr ? fill(find, handle, *number, &g_found) : kUnknownVersion;
+  g_found_status.why_unread = number != nullptr ? fill(*number, &g_found) : kUnknownVersion;
   g_status.store(&g_found_status, std::memory_order_release);
   if (g_found_status.why_unread == nullptr) {
     g_interpreter.store(&g_found, std::memory_order_release);
   }
-  return true;
 }
 
 }  // namespace
 
 void start_python_frames() noexcept {
   const int saved_errno = errno;
-  const runtime::ReentryGuard guard;
-  const Find find = runtime::find_real_dlsym();
-  // A failed attempt of ours must not be what the program's next dlerror() reads.
-  if (find == nullptr || !look_in(find, RTLD_DEFAULT)) dlerror();
+  look_for_python();
   errno = saved_errno;
 }
 
@@ -442,14 +449,7 @@ void look_for_late_python() noexcept {
          std::strncmp(base_name(module->path), "libpython3", 10) != 0) {
     ++number;
   }
-  if (module == nullptr || is_unloaded(number)) return;
-  if (g_is_looking.test_and_set(std::memory_order_acquire)) return;
-  const int saved_errno = errno;
-  const runtime::ReentryGuard guard;
-  const Find find = runtime::find_real_dlsym();
-  void* handle = find != nullptr ? dlopen(module->path, RTLD_NOW | RTLD_NOLOAD) : nullptr;
-  if (handle == nullptr || !look_in(find, handle)) dlerror();
-  errno = saved_errno;  // one try: g_is_looking stays set
+  if (module != nullptr && !is_unloaded(number)) start_python_frames();
 }
 
 PythonCall find_python_call() noexcept {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/report_file.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 namespace profiler {
+
+void ReportFile::remember(const char* pattern) noexcept {
+  const int descriptor = named_descriptor(pattern);
+  if (descriptor < 0 || fstat(descriptor, &descriptor_) != 0) descriptor_ = {};
+}
 
 bool ReportFile::open(const char* pattern, const PathValues& values) noexcept {
   if (!expand_path(pattern, values, path_, sizeof path_)) {
@@ -15,20 +16,14 @@ bool ReportFile::open(const char* pattern, const PathValues& values) noexcept {
     errno = ENAMETOOLONG;
     return false;
   }
-  snprintf(temporary_, sizeof temporary_, "%s.%d.tmp", path_, values.pid);
-  file_ = ::open(temporary_, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  return file_ >= 0;
-}
-
-bool ReportFile::close(bool is_written) noexcept {
-  int failure = is_written ? 0 : errno;
-  if (::close(file_) != 0 && failure == 0) failure = errno;
-  file_ = -1;
-  if (failure == 0 && rename(temporary_, path_) != 0) failure = errno;
-  if (failure == 0) return true;
-  unlink(temporary_);
-  errno = failure;
-  return false;
+  const int descriptor = named_descriptor(path_);
+  struct stat now {};
+  if (descriptor >= 0 && (fstat(descriptor, &now) != 0 || now.st_dev != descriptor_.st_dev ||
+                          now.st_ino != descriptor_.st_ino)) {
+    errno = EBADF;
+    return false;
+  }
+  return output_.open(path_);
 }
 
 }  // namespace profiler

@@ -54,11 +54,15 @@ bool wants_json(const char* pattern) noexcept {
 
 Rank rank_of_process() noexcept {
   // Open MPI, MPICH and Intel MPI, PMIx, Slurm, torchrun.
+  static char kept[16];
   for (const char* name :
        {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"}) {
     const char* rank = std::getenv(name);
     if (rank == nullptr || rank[0] == '\0') continue;
-    if (std::strspn(rank, "0123456789") == std::strlen(rank)) return {rank, name};
+    const std::size_t length = std::strlen(rank);
+    if (length >= sizeof kept || std::strspn(rank, "0123456789") != length) continue;
+    std::memcpy(kept, rank, length + 1);
+    return {kept, name};
   }
   return {"0", "none"};
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of the report file from its pattern. Reads the environment for the rank; no allocation;
-// any thread.
+// The name of the report file from its pattern. No allocation; any thread.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,7 @@ struct PathValues {
 bool wants_json(const char* pattern) noexcept;
 
 // The rank that a launcher of distributed programs gave this process, and the variable that says
-// so; "0" from "none" without one.
+// so; "0" from "none" without one. A copy: read at the start, by one thread.
 struct Rank {
   const char* number;
   const char* source;

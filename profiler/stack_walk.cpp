@@ -2,12 +2,20 @@
 #include "profiler/stack_walk.h"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
+#include "profiler/libunwind_pipe.h"
 #include "runtime/driver.h"
-#include "runtime/real_dlsym.h"
+#include "runtime/loaded_image.h"
+#include "runtime/log.h"
+#include "runtime/own_thread.h"
 #include "runtime/reentry.h"
 
 namespace profiler {
@@ -19,8 +27,14 @@ constexpr std::size_t kMostFrames = 64;
 
 using Backtrace = int (*)(void** addresses, int capacity);
 
-// Written by start_stack_walk(), before other threads walk.
-Backtrace g_backtrace = nullptr;
+// Null: frame pointers are followed.
+constinit std::atomic<Backtrace> g_backtrace{nullptr};
+
+void stop_libunwind() noexcept {
+  if (g_backtrace.exchange(nullptr, std::memory_order_relaxed) == nullptr) return;
+  runtime::warn(
+      "the program has closed descriptors of libunwind: stacks by frame pointers from here");
+}
 
 struct StackBounds {
   std::uintptr_t low = 0;
@@ -63,11 +77,12 @@ std::size_t follow_frame_pointers(const void* frame, std::uintptr_t* addresses,
   return count;
 }
 
-std::size_t ask_libunwind(std::uintptr_t* addresses, std::size_t capacity) noexcept {
+std::size_t ask_libunwind(Backtrace backtrace, std::uintptr_t* addresses,
+                          std::size_t capacity) noexcept {
   void* raw[kMostFrames];
   const std::size_t wanted =
       capacity + kOwnFrames < kMostFrames ? capacity + kOwnFrames : kMostFrames;
-  const int found = g_backtrace(raw, static_cast<int>(wanted));
+  const int found = backtrace(raw, static_cast<int>(wanted));
   std::size_t count = 0;
   for (int i = 0; i < found && count < capacity; ++i) {
     if (raw[i] == nullptr || runtime::is_own_address(raw[i])) continue;
@@ -76,37 +91,73 @@ std::size_t ask_libunwind(std::uintptr_t* addresses, std::size_t capacity) noexc
   return count;
 }
 
-Backtrace open_libunwind() noexcept {
+constexpr const char* kLibunwind = "libunwind.so.8";
+
+// Longer than opening takes, shorter than is felt as a hang.
+constexpr timespec kOpeningLimit{0, 200'000'000};
+constinit std::atomic<std::uint32_t> g_is_opened{0};
+
+Backtrace find_backtrace() noexcept {
+  runtime::LoadedImage image;
+  if (!runtime::find_image_called(kLibunwind, &image)) return nullptr;
+  return reinterpret_cast<Backtrace>(find_symbol(image, "unw_backtrace"));
+}
+
+// The walk makes libunwind's first allocations.
+void* open_libunwind(void*) noexcept {
   const runtime::ReentryGuard guard;
-  const runtime::DlsymFunction find = runtime::find_real_dlsym();
-  void* handle = find != nullptr ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (handle == nullptr) {
-    dlerror();  // a failed attempt of ours must not be what the program's next dlerror() reads
-    return nullptr;
+  void* library = dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) {
+    const Backtrace found = find_backtrace();
+    void* addresses[kMostFrames];
+    guard_libunwind_pipe(library);
+    if (found != nullptr) found(addresses, kMostFrames);
+    find_libunwind_pipe();
+    g_backtrace.store(found, std::memory_order_release);
   }
-  return reinterpret_cast<Backtrace>(find(handle, "unw_backtrace"));
+  g_is_opened.store(1, std::memory_order_release);
+  syscall(SYS_futex, &g_is_opened, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+  return nullptr;
+}
+
+// By a thread of ours: this one may hold up a dlopen() of another thread, which has the loader's
+// lock then. So the wait has an end, and until there is libunwind, frame pointers are followed.
+void start_libunwind() noexcept {
+  pthread_t thread;
+  if (runtime::start_own_thread(&thread, open_libunwind) != 0) return;
+  pthread_detach(thread);
+  if (g_is_opened.load(std::memory_order_acquire) == 0) {
+    syscall(SYS_futex, &g_is_opened, FUTEX_WAIT_PRIVATE, 0, &kOpeningLimit, nullptr, 0);
+  }
 }
 
 }  // namespace
 
 void start_stack_walk(bool allow_libunwind) noexcept {
   const int saved_errno = errno;
-  g_backtrace = allow_libunwind ? open_libunwind() : nullptr;
+  if (allow_libunwind) start_libunwind();
   std::uintptr_t addresses[kMostFrames];
   walk_stack(__builtin_frame_address(0), addresses, kMostFrames);
   errno = saved_errno;
 }
 
 StackWalk stack_walk() noexcept {
-  return g_backtrace != nullptr ? StackWalk::kLibunwind : StackWalk::kFramePointers;
+  return g_backtrace.load(std::memory_order_relaxed) != nullptr ? StackWalk::kLibunwind
+                                                                : StackWalk::kFramePointers;
 }
 
 std::size_t walk_stack(const void* frame, std::uintptr_t* addresses,
                        std::size_t capacity) noexcept {
   const int saved_errno = errno;
-  const std::size_t count = g_backtrace != nullptr
-                                ? ask_libunwind(addresses, capacity)
-                                : follow_frame_pointers(frame, addresses, capacity);
+  // Acquire pairs with open_libunwind().
+  const Backtrace backtrace = g_backtrace.load(std::memory_order_acquire);
+  std::size_t count = 0;
+  if (backtrace != nullptr && !is_libunwind_pipe_gone()) {
+    count = ask_libunwind(backtrace, addresses, capacity);
+  } else {
+    if (backtrace != nullptr) stop_libunwind();
+    count = follow_frame_pointers(frame, addresses, capacity);
+  }
   errno = saved_errno;
   return count;
 }

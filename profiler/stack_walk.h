@@ -14,9 +14,10 @@ namespace profiler {
 enum class StackWalk : std::uint8_t { kFramePointers, kLibunwind };
 
 // Opens libunwind if `allow_libunwind` and walks once, so that later walks find their first
-// allocations made. Call it once, before the first walk.
+// allocations made. Call it once, before the first walk. Where the loader is kept busy, libunwind
+// may come later.
 void start_stack_walk(bool allow_libunwind) noexcept;
-// The way that start_stack_walk() chose.
+// The way that walks go now.
 StackWalk stack_walk() noexcept;
 
 // Frames of our own library are left out. `frame` is __builtin_frame_address(0) of a function that

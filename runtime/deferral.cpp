@@ -47,6 +47,16 @@ void replace(const CodeScope& scope) noexcept {
   free_old_functions();
 }
 
+// The same for code that is about to go: no graph of ours outlives it.
+void remove(const CodeScope& scope) noexcept {
+  if (retire_functions(scope) == 0) return;
+  for_each_queue(nullptr, [](StreamQueue& queue) {
+    const SubmitTurn turn(queue);
+    queue.purge_dead_functions(turn);
+  });
+  free_old_functions();
+}
+
 }  // namespace
 
 bool start(const Options& options) noexcept {
@@ -191,14 +201,14 @@ void stream_attributes_changed(CUstream stream, bool per_thread_default) noexcep
 }
 
 void code_unloads(CUmodule module) noexcept {
-  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_module(module));
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) remove(CodeScope::of_module(module));
   forget_module(module);
   forget_lookups_of(module);
   forget_settings();
 }
 
 void code_unloads(CUlibrary library) noexcept {
-  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) replace(CodeScope::of_library(library));
+  if (!is_mutant(Mutant::kHandleReuseUnnoticed)) remove(CodeScope::of_library(library));
   forget_library(library);
   forget_all_lookups();  // those of its modules too
   forget_settings();

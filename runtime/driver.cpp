@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens libcuda and fills the slots. Any thread, re-entrant: no lock is held around dlopen, because
-// the driver's constructors may come back through our exports; two threads that race open it twice
-// and keep one handle.
+// Finds or opens libcuda and fills the slots. Any thread, re-entrant. A driver that is in the
+// process is read from memory (loaded_image.h), as the first call of an entry may come while
+// dlopen() holds its lock. Where it must be opened no lock of ours is held: its constructors may
+// come back through our exports.
 #include "runtime/driver.h"
 
 #include <dlfcn.h>
 
 #include <cerrno>
 
+#include "runtime/loaded_image.h"
+#include "runtime/own_thread.h"
 #include "runtime/real_dlsym.h"
 #include "runtime/reentry.h"
 
@@ -27,34 +30,60 @@ namespace {
 
 constexpr const char* kDriverName = "libcuda.so.1";
 
-// Never closed. Relaxed: dlopen itself orders what the handle leads to.
-constinit std::atomic<void*> g_driver{nullptr};
-constinit std::atomic<DlsymFunction> g_dlsym{nullptr};
+// Written by the thread that takes kFilling, before kReady. Never unloaded from then on.
+enum class DriverState : int { kUnknown, kFilling, kReady };
+LoadedImage g_driver;
+constinit std::atomic<DriverState> g_driver_state{DriverState::kUnknown};
 
-// dlopen matches an already loaded library by SONAME, so this is the application's own libcuda
-// whatever path it used.
-void* open_driver(int extra_flags) noexcept {
-  void* handle = g_driver.load(std::memory_order_relaxed);
-  if (handle != nullptr) return handle;
-  const int kept_errno = errno;
-  {
-    ReentryGuard guard;
-    handle = dlopen(kDriverName, RTLD_LAZY | RTLD_NODELETE | extra_flags);
-    // A failed attempt of ours must not be what the application's next dlerror() reads.
-    if (handle == nullptr) dlerror();
-  }
-  errno = kept_errno;
-  if (handle != nullptr) g_driver.store(handle, std::memory_order_relaxed);
-  return handle;
+// An unload would leave the slots dangling.
+void pin_driver() noexcept {
+  const ReentryGuard guard;
+  if (dlopen(kDriverName, RTLD_LAZY | RTLD_NODELETE | RTLD_NOLOAD) == nullptr) dlerror();
 }
 
-DlsymFunction real_dlsym() noexcept {
-  DlsymFunction function = g_dlsym.load(std::memory_order_relaxed);
-  if (function == nullptr) {
-    function = find_real_dlsym();
-    g_dlsym.store(function, std::memory_order_relaxed);
+// The caller may hold up a dlopen() of another thread, which then holds the lock.
+void pin_driver_on_own_thread() noexcept {
+  pthread_t thread;
+  const auto run = [](void*) -> void* {
+    pin_driver();
+    return nullptr;
+  };
+  if (start_own_thread(&thread, run) == 0) pthread_detach(thread);
+}
+
+// Threads that race each find it, and one keeps it.
+bool find_driver(LoadedImage* image, void (*pin)() = pin_driver_on_own_thread) noexcept {
+  if (g_driver_state.load(std::memory_order_acquire) == DriverState::kReady) {
+    *image = g_driver;
+    return true;
   }
-  return function;
+  if (!find_image_called(kDriverName, image)) return false;
+  DriverState state = DriverState::kUnknown;
+  if (g_driver_state.compare_exchange_strong(state, DriverState::kFilling)) {
+    if (!image->is_permanent) pin();
+    g_driver = *image;
+    g_driver_state.store(DriverState::kReady, std::memory_order_release);
+  }
+  return true;
+}
+
+bool open_driver(LoadedImage* image) noexcept {
+  if (find_driver(image)) return true;
+  const ReentryGuard guard;
+  // A failed attempt of ours must not be what the application's next dlerror() reads.
+  if (dlopen(kDriverName, RTLD_LAZY | RTLD_NODELETE) == nullptr) dlerror();
+  return find_driver(image, [] {});
+}
+
+// Of a driver whose entries are in a library that it needs, dlsym() alone knows.
+void* find_behind_driver(const char* name) noexcept {
+  const DlsymFunction real_dlsym = find_real_dlsym();
+  if (real_dlsym == nullptr) return nullptr;
+  const ReentryGuard guard;
+  void* handle = dlopen(kDriverName, RTLD_LAZY | RTLD_NODELETE | RTLD_NOLOAD);
+  void* address = handle != nullptr ? real_dlsym(handle, name) : nullptr;
+  if (address == nullptr) dlerror();
+  return address;
 }
 
 }  // namespace
@@ -66,16 +95,33 @@ bool is_own_address(const void* address) noexcept {
 }
 
 bool driver_is_loaded() noexcept {
-  return open_driver(RTLD_NOLOAD) != nullptr;
+  LoadedImage image;
+  return find_driver(&image);
+}
+
+void note_driver_in_lookup() noexcept {
+  LoadedImage image;
+  const int kept_errno = errno;
+  (void)find_driver(&image, pin_driver);
+  errno = kept_errno;
+}
+
+bool is_in_driver(const void* address) noexcept {
+  LoadedImage image;
+  return find_driver(&image) && image.has(address);
 }
 
 void* driver_symbol(EntryId id) noexcept {
-  void* handle = open_driver(0);
-  const DlsymFunction dlsym_function = real_dlsym();
-  if (handle == nullptr || dlsym_function == nullptr) return nullptr;
-  ReentryGuard guard;
-  void* address = dlsym_function(handle, row(id).symbol);
-  if (address == nullptr) dlerror();
+  const int kept_errno = errno;
+  LoadedImage image;
+  void* address = nullptr;
+  if (open_driver(&image)) {
+    address = find_symbol(image, row(id).symbol);
+    if (address == nullptr && find_symbol(image, "cuInit") == nullptr) {
+      address = find_behind_driver(row(id).symbol);
+    }
+  }
+  errno = kept_errno;
   return is_own_address(address) ? nullptr : address;
 }
 

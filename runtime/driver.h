@@ -42,6 +42,12 @@ void* driver_symbol(EntryId id) noexcept;
 // True when libcuda.so.1 is in this process, whoever loaded it. Does not load it.
 bool driver_is_loaded() noexcept;
 
+// Where the program itself is in dlsym(): a driver that is there stays from now on.
+void note_driver_in_lookup() noexcept;
+
+// True when `address` lies in libcuda.so.1.
+bool is_in_driver(const void* address) noexcept;
+
 // True when `address` lies in the object this code was linked into.
 bool is_own_address(const void* address) noexcept;
 

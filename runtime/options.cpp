@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "runtime/kept_text.h"
 #include "runtime/log.h"
 
 namespace runtime {
@@ -152,6 +153,12 @@ bool parse_profiler(const char* text, Options* options) noexcept {
   return options->profiler = is_on, true;
 }
 
+bool parse_report(const char* text, Options* options) noexcept {
+  const bool is_stderr = *text == '\0' || strcasecmp(text, "stderr") == 0;
+  options->report = is_stderr ? nullptr : strcasecmp(text, "none") == 0 ? "none" : text;
+  return true;
+}
+
 bool parse_between(const char* text, std::uint64_t least, std::uint64_t most,
                    std::uint64_t* value) noexcept {
   std::uint64_t number = 0;
@@ -191,10 +198,7 @@ constexpr Setting kSettings[] = {
     {"CAJETA_XPU_REPORT", "a path, stderr, none", "stderr",
      "Where the report goes; in a path %p is the process id, %h the host, %r the rank, %e the "
      "program; a name that ends in .json gets JSON.",
-     [](const char* text, Options* options) noexcept {
-       options->report = *text == '\0' || strcasecmp(text, "stderr") == 0 ? nullptr : text;
-       return true;
-     }},
+     parse_report},
     {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", "0",
      "Write the report again every so many seconds.", parse_every},
     {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", "none",
@@ -227,7 +231,7 @@ constexpr Setting kSettings[] = {
      "Where the trace goes; in the path %p is the process id, %h the host, %r the rank, %e the "
      "program. A file that another process writes is left to it, and the process id added.",
      [](const char* text, Options* options) noexcept {
-       if (*text != '\0') options->trace_file = text;
+       if (*text != '\0') options->trace_file = text;  // kept by keep_names()
        return true;
      }},
     {"CAJETA_PROFILER_BYTES", "1M to 1024G bytes, K, M and G allowed", "512M",
@@ -243,6 +247,20 @@ constexpr Setting kSettings[] = {
      }},
 };
 
+// Names that still lie in the environment. Without memory for one, what it is for goes without.
+void keep_names(Options* options) noexcept {
+  if (options->report != nullptr && std::strcmp(options->report, "none") != 0) {
+    options->report = keep_path(options->report, true);
+  }
+  const char* log = options->log_lookups;
+  if (log != nullptr) {
+    options->log_lookups = std::strcmp(log, "stderr") == 0 ? "stderr" : keep_path(log, false);
+  }
+  const char* trace = options->profiler ? keep_path(options->trace_file, true) : "";
+  if (trace == nullptr) options->profiler = false;
+  options->trace_file = trace != nullptr ? trace : "";
+}
+
 }  // namespace
 
 std::span<const Setting> settings() noexcept {
@@ -257,6 +275,7 @@ Options read_options() noexcept {
     warn("%s=%.64s is not understood and is ignored; legal values: %s", setting.name, text,
          setting.legal);
   }
+  keep_names(&options);
   options.driver_profile |= options.keeps_sites;
   // The driver's own variable: any non-zero number makes launches synchronous.
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment settings of the library, read once at start from one table. A wrong value warns
-// once, names the legal ones and leaves the default. Immutable after read_options(); any thread.
+// once, names the legal ones and leaves the default. Nothing points into the environment, and names
+// of files are absolute. Immutable after read_options(); any thread.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct Options {
   std::uint64_t sample_ring = 4096;           // CAJETA_PROFILER_RING, samples of a thread
   std::uint64_t launch_ring = 8192;           // CAJETA_PROFILER_GPU_RING, launches of a context
   std::uint64_t trace_bytes = 512ull << 20;   // CAJETA_PROFILER_BYTES, of the file
-  const char* trace_file = "cajeta.pftrace";  // CAJETA_PROFILER_OUT
+  const char* trace_file = "cajeta.pftrace";  // CAJETA_PROFILER_OUT; "" while not armed
   // An armed device profiler keeps every launch direct: each is attributed as it is submitted.
   bool is_timing_launches() const noexcept { return profiler && times_launches; }
 };
@@ -60,7 +61,8 @@ struct Setting {
 };
 std::span<const Setting> settings() noexcept;
 
-// Reads the environment. Pure apart from warnings, so tests call it again and again.
+// Reads the environment. Pure apart from warnings and kept_text.h, so tests call it again and
+// again.
 Options read_options() noexcept;
 
 }  // namespace runtime

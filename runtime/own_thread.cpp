@@ -1,18 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/own_thread.h"
 
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace runtime {
+namespace {
+
+constexpr int kDeadlinePriority = 100;  // one above all that SCHED_FIFO has
+
+// The driver's just-in-time compiler runs on it where modules are loaded lazily; where the program
+// limits its address space or locks its memory, less has to do.
+constexpr std::size_t kStackSizes[] = {2u << 20, 512u << 10, 256u << 10};
+
+// CPUs of the process as it was started: a program that pins its threads does so later. Written by
+// the constructor.
+constexpr std::size_t kMostCpus = 8192;
+unsigned long g_cpus[kMostCpus / 8 / sizeof(unsigned long)];
+std::size_t g_cpu_bytes = 0;  // 0: not known
+
+constinit std::atomic<pid_t> g_outranking{0};  // thread of ours
+
+[[gnu::constructor]] void note_cpus() noexcept {
+  const int saved_errno = errno;
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof g_cpus, g_cpus);
+  g_cpu_bytes = bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+  errno = saved_errno;
+}
+
+// What the attributes could not say, or were not allowed to.
+void* run_as_own(void* run) noexcept {
+  if (g_cpu_bytes != 0) syscall(SYS_sched_setaffinity, 0, g_cpu_bytes, g_cpus);
+  errno = 0;
+  const auto self = static_cast<id_t>(syscall(SYS_gettid));
+  const int nice = getpriority(PRIO_PROCESS, self);
+  if (errno == 0 && nice > 0) setpriority(PRIO_PROCESS, self, 0);
+  return reinterpret_cast<void* (*)(void*)>(run)(nullptr);
+}
+
+// By the starting thread, as it may be a real-time thread that never yields to the new one.
+void set_scheduling(pthread_attr_t* attributes) noexcept {
+  const sched_param parameters{};
+  pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+  pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
+  pthread_attr_setschedparam(attributes, &parameters);
+  if (g_cpu_bytes != 0) {
+    pthread_attr_setaffinity_np(attributes, g_cpu_bytes, reinterpret_cast<cpu_set_t*>(g_cpus));
+  }
+}
+
+// A `stack` of 0 is the program's default.
+int create(pthread_t* thread, void* run, std::size_t stack, bool sets_scheduling) noexcept {
+  pthread_attr_t attributes;
+  int failure = pthread_attr_init(&attributes);
+  if (failure != 0) return failure;
+  if (stack != 0) pthread_attr_setstacksize(&attributes, stack);
+  if (sets_scheduling) set_scheduling(&attributes);
+  failure = pthread_create(thread, &attributes, run_as_own, run);
+  pthread_attr_destroy(&attributes);
+  return failure;
+}
+
+int create_somehow(pthread_t* thread, void* run) noexcept {
+  int failure = 0;
+  for (const bool sets_scheduling : {true, false}) {
+    for (const std::size_t stack : kStackSizes) {
+      failure = create(thread, run, stack, sets_scheduling);
+      if (failure == EINVAL) failure = create(thread, run, 0, sets_scheduling);
+      if (failure == 0) return 0;
+      if (failure == EPERM) break;  // a sandbox's word about the scheduling
+    }
+    if (failure != EPERM && failure != EINVAL) break;
+  }
+  return failure;
+}
+
+int priority_of(pid_t thread) noexcept {
+  constexpr int kDeadline = 6, kResetOnFork = 0x40000000;
+  if (thread != 0 && thread == g_outranking.load(std::memory_order_relaxed)) return 0;
+  const long scheduler = syscall(SYS_sched_getscheduler, thread);
+  if (scheduler < 0) return 0;
+  const int policy = static_cast<int>(scheduler) & ~kResetOnFork;
+  if (policy == kDeadline) return kDeadlinePriority;
+  if (policy != SCHED_FIFO && policy != SCHED_RR) return 0;
+  sched_param parameters{};
+  return syscall(SYS_sched_getparam, thread, &parameters) == 0 ? parameters.sched_priority : 0;
+}
+
+// As the kernel writes it: no name, but "." and "..", that is no number.
+pid_t number_in(const char* name) noexcept {
+  pid_t number = 0;
+  for (; *name >= '0' && *name <= '9'; ++name) number = number * 10 + (*name - '0');
+  return *name == '\0' ? number : 0;
+}
+
+int highest_priority_in(int directory) noexcept {
+  struct Entry {
+    std::uint64_t inode;
+    std::int64_t offset;
+    std::uint16_t size;
+    std::uint8_t type;
+    char name[1];
+  };
+  int highest = 0;
+  alignas(Entry) char entries[1024];
+  for (;;) {
+    const long bytes = syscall(SYS_getdents64, directory, entries, sizeof entries);
+    if (bytes <= 0) return highest;
+    for (long at = 0; at < bytes;) {
+      Entry head;
+      std::memcpy(&head, entries + at, sizeof head);
+      const pid_t thread = number_in(entries + at + offsetof(Entry, name));
+      const int priority = thread != 0 ? priority_of(thread) : 0;
+      if (priority > highest) highest = priority;
+      at += head.size;
+    }
+  }
+}
+
+// What sched_setscheduler() is to allow.
+int reachable_priority() noexcept {
+  const int most = sched_get_priority_max(SCHED_FIFO);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) == 0 && (data[0].effective & 1u << CAP_SYS_NICE) != 0) {
+    return most;
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_RTPRIO, &limit) != 0) return 0;
+  return limit.rlim_cur < static_cast<rlim_t>(most) ? static_cast<int>(limit.rlim_cur) : most;
+}
+
+}  // namespace
 
 int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept {
+  const int saved_errno = errno;
   // Blocked before the thread is there: it inherits the mask.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int failure = pthread_create(thread, nullptr, run, nullptr);
+  const int failure = create_somehow(thread, reinterpret_cast<void*>(run));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = saved_errno;
   return failure;
+}
+
+int highest_real_time_priority() noexcept {
+  const int saved_errno = errno;
+  // By number: open() would be a point where the program's thread can be cancelled.
+  const int directory = static_cast<int>(
+      syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int highest = directory >= 0 ? highest_priority_in(directory) : priority_of(0);
+  if (directory >= 0) syscall(SYS_close, directory);
+  errno = saved_errno;
+  return highest;
+}
+
+bool process_has_real_time_threads() noexcept {
+  return highest_real_time_priority() > 0;
+}
+
+bool may_outrank() noexcept {
+  const int saved_errno = errno;
+  const bool is_above = reachable_priority() > highest_real_time_priority();
+  errno = saved_errno;
+  return is_above;
+}
+
+bool outrank_real_time() noexcept {
+  const int saved_errno = errno;
+  const int priority = reachable_priority();
+  const sched_param parameters{priority};
+  const bool has_set = priority > highest_real_time_priority() &&
+                       syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &parameters) == 0;
+  if (has_set) g_outranking.store(static_cast<pid_t>(syscall(SYS_gettid)));
+  errno = saved_errno;
+  return has_set;
 }
 
 }  // namespace runtime

@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of ours in a foreign process: they take no signal of the program. Any thread.
+// Threads of ours in a foreign process. They inherit nothing from the thread that happens to start
+// them: no signal reaches them, they run as SCHED_OTHER at no worse than nice 0, on every CPU that
+// the process had when the library was loaded, on a stack of a size of their own. Any thread; no
+// allocation of ours; keeps errno.
 #pragma once
 
 #include <pthread.h>
 
 namespace runtime {
 
-// Starts `run(nullptr)` with every signal blocked. 0, or the error of pthread_create().
+// Starts `run(nullptr)`. 0, or the error of pthread_create().
 [[nodiscard]] int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept;
+
+// The highest priority of the process's real-time threads, ours left out; 0: it has none.
+// SCHED_DEADLINE counts as more than all others. Where /proc cannot be read, only the calling
+// thread is looked at. One system call a thread.
+int highest_real_time_priority() noexcept;
+bool process_has_real_time_threads() noexcept;
+
+// As far as limits and capabilities tell: a thread of ours could preempt those. A user namespace
+// has capabilities that do not count, so outrank_real_time() has the last word.
+bool may_outrank() noexcept;
+
+// Lets the calling thread, one of ours, preempt the program's real-time threads. False: not allowed
+// here, or not above them all; the thread then is as it was.
+bool outrank_real_time() noexcept;
 
 }  // namespace runtime

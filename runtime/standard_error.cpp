@@ -67,6 +67,11 @@ void write_pipe(const char* bytes, std::size_t size) noexcept {
 
 }  // namespace
 
+void remember_standard_error() noexcept {
+  g_is_known.store(false, std::memory_order_relaxed);
+  at_start();
+}
+
 bool has_standard_error() noexcept {
   const int saved_errno = errno;
   const Identity now = look();

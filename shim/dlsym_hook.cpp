@@ -102,7 +102,8 @@ void* shim_answer_dlsym(void* handle, const char* name, const void* caller) noex
   if (runtime::in_own_call()) return kForward;
   const bool is_open = shim::doors_are_open();
   const runtime::ReentryGuard guard;
-  if (is_open && runtime::driver_is_loaded() && shim::is_driver_address(caller)) return kForward;
+  if (is_open) runtime::note_driver_in_lookup();
+  if (is_open && runtime::is_in_driver(caller)) return kForward;
   void* found = shim::find_for(handle, name, shim::object_of(caller));
   // Closed doors hide our exports all the same: the program is to find what it would without us.
   if (found == kForward || !is_open) return found;

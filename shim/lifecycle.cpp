@@ -21,8 +21,8 @@
 #include "profiler/timed_sink.h"
 #include "profiler/trace/trace.h"
 #include "runtime/deferral.h"
+#include "runtime/loaded_image.h"
 #include "runtime/log.h"
-#include "runtime/real_dlsym.h"
 #include "runtime/stream_queue.h"
 #include "shim/door_hooks.h"
 #include "shim/forward.h"
@@ -50,20 +50,15 @@ constinit std::atomic<ExitFunction> g_next_exit{nullptr};
 // Two preloaded copies would both queue: the first in the search order works, one behind it stays
 // passive. The copy behind may never see a call, so the first one tells.
 bool is_first_copy() noexcept {
-  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
-  if (real_dlsym == nullptr) return true;
-  const void* first = real_dlsym(RTLD_DEFAULT, "cajeta_xpu_marker");
+  const void* first = runtime::find_first_symbol("cajeta_xpu_marker");
   return first == nullptr || first == &cajeta_xpu_marker;
 }
 
 void tell_second_copy() noexcept {
-  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
-  if (real_dlsym == nullptr) return;
-  const void* second = real_dlsym(RTLD_NEXT, "cajeta_xpu_marker");
-  Dl_info here{}, there{};
-  if (second == nullptr || dladdr(&cajeta_xpu_marker, &here) == 0) return;
-  if (dladdr(second, &there) == 0) return;
-  runtime::warn("loaded twice: %s works, %s stays passive", here.dli_fname, there.dli_fname);
+  runtime::LoadedImage here, there;
+  if (runtime::find_next_symbol("cajeta_xpu_marker", &there) == nullptr) return;
+  if (!runtime::find_own_image(&here)) return;
+  runtime::warn("loaded twice: %s works, %s stays passive", here.path, there.path);
 }
 
 void in_forked_child() noexcept {
@@ -87,10 +82,8 @@ bool start() noexcept {
   if (settings.disabled || !is_first_copy()) return false;
   tell_second_copy();
   g_owner.store(getpid(), std::memory_order_relaxed);
-  if (const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym()) {
-    g_next_exit.store(reinterpret_cast<ExitFunction>(real_dlsym(RTLD_NEXT, "_exit")),
-                      std::memory_order_relaxed);
-  }
+  g_next_exit.store(reinterpret_cast<ExitFunction>(runtime::find_next_symbol("_exit")),
+                    std::memory_order_relaxed);
   if (pthread_atfork(nullptr, nullptr, [] { in_forked_child(); }) != 0) {
     runtime::warn("no fork handler could be registered: staying passive");
     return false;
@@ -139,9 +132,8 @@ bool is_awake(Mode mode) noexcept {
       !is_mutant(Mutant::kUnderscoreExitFlushDropped)) {
     leave_process();
   }
-  // Sanitizer runtimes stand behind us with an _exit of theirs. It was looked up at start: dlsym
-  // may not be called here, where the caller can be a signal handler or the child of a
-  // multi-threaded fork.
+  // Sanitizer runtimes stand behind us with an _exit of theirs. It was looked up at start: the
+  // caller can be a signal handler or the child of a multi-threaded fork.
   if (const ExitFunction next = g_next_exit.load(std::memory_order_relaxed)) next(status);
   for (;;) syscall(SYS_exit_group, status);
 }
@@ -160,10 +152,8 @@ const runtime::Options& options() noexcept {
 }
 
 bool is_in_front() noexcept {
-  const runtime::DlsymFunction real_dlsym = runtime::find_real_dlsym();
-  if (real_dlsym == nullptr) return false;
-  const auto is_ours = [real_dlsym](const char* name) noexcept {
-    const void* first = real_dlsym(RTLD_DEFAULT, name);
+  const auto is_ours = [](const char* name) noexcept {
+    const void* first = runtime::find_first_symbol(name);
     return first != nullptr && runtime::is_own_address(first);
   };
   // Behind libc none of its names is ours; one of them may be another interposer's.

@@ -31,16 +31,10 @@ struct KnownAddress {
 
 struct AddressTable {
   std::size_t size = 0;
-  const void* driver_base = nullptr;
   KnownAddress known[runtime::kEntryCount];  // sorted by address
 };
 
 constinit std::atomic<const AddressTable*> g_addresses{nullptr};
-
-const void* base_of(const void* address) noexcept {
-  Dl_info info;
-  return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
 
 AddressTable* build_table() noexcept {
   auto* table = new (std::nothrow) AddressTable;
@@ -54,7 +48,6 @@ AddressTable* build_table() noexcept {
             [](const KnownAddress& left, const KnownAddress& right) {
               return std::less<>()(left.address, right.address);
             });
-  table->driver_base = base_of(runtime::driver_symbol(EntryId::cuInit));
   return table;
 }
 
@@ -159,12 +152,6 @@ Found finish_query(CUresult result, void** function, const char* api, int versio
 
 }  // namespace
 
-bool is_driver_address(const void* address) noexcept {
-  const AddressTable* table = addresses();
-  return table != nullptr && table->driver_base != nullptr &&
-         base_of(address) == table->driver_base;
-}
-
 Found wrap_symbol(void* address, const char* name) noexcept {
   const Found untouched{address, address != nullptr ? Answer::kDriver : Answer::kMissing};
   const AddressTable* table = address != nullptr ? addresses() : nullptr;
@@ -173,7 +160,7 @@ Found wrap_symbol(void* address, const char* name) noexcept {
   const EntryId named = row_with_symbol(name);
   const EntryId id = choose(rows_at(*table, address), named);
   if (id != kNoEntry) return wrapped(id);
-  if (!is_driver_address(address) || !is_function(address)) return untouched;
+  if (!runtime::is_in_driver(address) || !is_function(address)) return untouched;
   return wrap_unknown(address, name);
 }
 

@@ -20,7 +20,4 @@ Found wrap_symbol(void* address, const char* name) noexcept;
 // The same for cuGetProcAddress, where `api`, `version` and `flags` were asked for.
 Found wrap_query(void* address, const char* api, int version, cuuint64_t flags) noexcept;
 
-// True when `address` lies in the library that the driver's entries come from.
-bool is_driver_address(const void* address) noexcept;
-
 }  // namespace shim

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the dynamic symbols of the two libraries. The preload library exports exactly the rows of
 runtime/driver_entries.def and the doors of libc without a version, and the functions of cajeta/xpu.h under those that
-shim/exports.map gives them; it needs nothing but glibc, and has no planted faults; softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with
-one line per fault."""
+shim/exports.map gives them; it needs nothing but glibc, is bound when it is loaded, and has no planted faults;
+softgpu's libcuda exports exactly the rows. Exits 0 and prints one line, or 1 with one line per fault."""
 import argparse
 import pathlib
 import re
@@ -13,7 +13,7 @@ import sys
 GLIBC = re.compile(r"^(libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$")
 
 # What stands in front of libc, and the mark that a second copy of the library looks for: never under a version.
-DOORS = {"dlsym", "_exit", "_Exit", "cajeta_xpu_marker"}
+DOORS = {"dlsym", "_exit", "_Exit", "sigaltstack", "cajeta_xpu_marker"}
 
 
 def run(*command):
@@ -67,6 +67,12 @@ def check_api(library, exported, declared, versions, problems):
             problems.append(f"{library.name}: exports {name} as of {exported[name] or 'no version'}, not {versions[name]}")
 
 
+def check_loading(library, problems):
+    """Nothing is left for the loader to do when a call comes: dlopen may hold its lock then."""
+    if not re.search(r"\(FLAGS_1\).*\bNOW\b", run("readelf", "-dW", str(library))):
+        problems.append(f"{library.name}: is not linked with -z now")
+
+
 def check_shim(library, rows, header, export_map, problems):
     exported, declared = exports_of(library), functions_of(header)
     expected = rows | DOORS
@@ -77,6 +83,7 @@ def check_shim(library, rows, header, export_map, problems):
     check_api(library, exported, declared, versions_in_map(export_map), problems)
     problems += [f"{library.name}: needs {name}, which is not glibc" for name in needed_by(library)
                  if not GLIBC.match(name)]
+    check_loading(library, problems)
     if b"CAJETA_XPU_MUTANT" in library.read_bytes():
         problems.append(f"{library.name}: has planted faults (-Dmutants=true)")
     return len(exported)

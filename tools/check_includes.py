@@ -24,7 +24,8 @@ LAYERS = {
     # signals, as `run` must while its program runs.
     "tools/cli": (["tools/cli"], ["profiler/call_stats.h", "profiler/function_name.h", "profiler/json_report.h",
                                   "profiler/json_writer.h", "profiler/module_list.h", "profiler/python_code.h",
-                                  "profiler/text_buffer.h", "runtime/options.h", "runtime/write_shield.h"]),
+                                  "profiler/output_file.h", "profiler/text_buffer.h", "runtime/options.h",
+                                  "runtime/write_shield.h"]),
     "tests": (None, []),
 }
 # The libraries load into foreign processes: nothing but libc, std, CUDA headers and libunwind's declarations.

@@ -29,4 +29,19 @@ inline std::size_t copy_own_memory(void* to, std::uintptr_t from, std::size_t by
   return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }
 
+// memcpy() belongs to a sanitizer's runtime where there is one, which a handler must not enter.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == sizeof(std::uintptr_t)) {
+    __builtin_memcpy(to, from, sizeof(std::uintptr_t));
+    return;
+  }
+#if defined(__x86_64__)
+  __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+  auto* out = static_cast<volatile unsigned char*>(to);
+  const auto* in = static_cast<const volatile unsigned char*>(from);
+  for (std::size_t i = 0; i < bytes; ++i) out[i] = in[i];
+#endif
+}
+
 }  // namespace profiler

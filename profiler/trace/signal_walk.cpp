@@ -3,8 +3,6 @@
 
 #include <ucontext.h>
 
-#include <cstring>
-
 #include "profiler/trace/own_memory.h"
 #include "profiler/trace/records.h"
 #include "runtime/driver.h"
@@ -44,13 +42,27 @@ Registers registers_of(const mcontext_t& context) noexcept {
   return registers;
 }
 
+// What is in use of the calling thread's stack: mapped whatever happens.
+struct UsedStack {
+  std::uintptr_t low, high;  // equal: the interrupted code is on another one
+};
+
+UsedStack used_part(const ThreadStack& stack, std::uintptr_t pointer) noexcept {
+  if (pointer < stack.low || pointer >= stack.high) return {0, 0};
+  return {pointer, stack.high};
+}
+
 class StackReader {
  public:
-  explicit StackReader(std::uint8_t* window) noexcept : window_(window) {}
+  StackReader(const UsedStack& own, std::uint8_t* window) noexcept : own_(own), window_(window) {}
 
   bool read(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
+    if (from >= own_.low && from < own_.high && bytes <= own_.high - from) {
+      copy_bytes(to, reinterpret_cast<const void*>(from), bytes);
+      return true;
+    }
     if (!holds(from, bytes) && !(copy_from(from) && holds(from, bytes))) return false;
-    std::memcpy(to, window_ + (from - start_), bytes);
+    copy_bytes(to, window_ + (from - start_), bytes);
     return true;
   }
   bool word(std::uintptr_t from, std::uintptr_t* value) noexcept {
@@ -69,6 +81,7 @@ class StackReader {
     return size_ != 0;
   }
 
+  UsedStack own_;
   std::uint8_t* window_;
   std::uintptr_t start_ = 0;
   std::size_t size_ = 0;
@@ -106,8 +119,10 @@ UnwindRule rule_for(std::uintptr_t address, WalkMemory& memory) noexcept {
 
 class Walk {
  public:
-  Walk(const ucontext_t& context, WalkMemory& memory) noexcept
-      : now_(registers_of(context.uc_mcontext)), memory_(memory), stack_(memory.window) {}
+  Walk(const ucontext_t& context, const ThreadStack& own, WalkMemory& memory) noexcept
+      : now_(registers_of(context.uc_mcontext)),
+        memory_(memory),
+        stack_(used_part(own, now_.stack), memory.window) {}
 
   std::uintptr_t instruction() const noexcept { return now_.instruction; }
   // Whether the instruction is one that was interrupted: no call returns to it.
@@ -200,15 +215,19 @@ std::size_t leave_ours_out(const std::uintptr_t* raw, std::size_t count, std::ui
   }
   if (kept != 0) return kept;
   kept = count < capacity ? count : capacity;
-  std::memcpy(addresses, raw, kept * sizeof *raw);
+  copy_bytes(addresses, raw, kept * sizeof *raw);
   return kept;
 }
 
 }  // namespace
 
-std::size_t walk_interrupted(const void* context, WalkMemory& memory, std::uintptr_t* addresses,
-                             std::size_t capacity) noexcept {
-  Walk walk(*static_cast<const ucontext_t*>(context), memory);
+std::uintptr_t interrupted_stack(const void* context) noexcept {
+  return registers_of(static_cast<const ucontext_t*>(context)->uc_mcontext).stack;
+}
+
+std::size_t walk_interrupted(const void* context, const ThreadStack& own, WalkMemory& memory,
+                             std::uintptr_t* addresses, std::size_t capacity) noexcept {
+  Walk walk(*static_cast<const ucontext_t*>(context), own, memory);
   std::uintptr_t raw[kMostFrames];
   const std::size_t most =
       capacity + kOwnFrames < kMostFrames ? capacity + kOwnFrames : kMostFrames;

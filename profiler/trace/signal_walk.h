@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stack that a signal interrupted, for its handler: by unwind tables where there are any, else
-// along frame pointers. The stack is read through the kernel, a window at a time, so that whatever
-// registers hold, nothing faults. No lock, no allocation, bounded work; errno may change.
+// along frame pointers. The thread's own stack is read as it is, any other memory through the
+// kernel, a window at a time, so that whatever registers hold, nothing faults. No lock, no
+// allocation, bounded work; errno may change.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/trace/thread_stack.h"
 #include "profiler/trace/unwind_rules.h"
 
 namespace profiler {
@@ -39,8 +41,12 @@ struct WalkMemory {
 };
 
 // Return addresses behind the interrupted instruction, innermost first. Frames of our own library
-// are left out, unless all are. `context`: the handler's third argument.
-std::size_t walk_interrupted(const void* context, WalkMemory& memory, std::uintptr_t* addresses,
-                             std::size_t capacity) noexcept;
+// are left out, unless all are. `context`: the handler's third argument. `own`: the stack of the
+// calling thread, which the interrupted code need not be on.
+std::size_t walk_interrupted(const void* context, const ThreadStack& own, WalkMemory& memory,
+                             std::uintptr_t* addresses, std::size_t capacity) noexcept;
+
+// The stack pointer of what was interrupted.
+std::uintptr_t interrupted_stack(const void* context) noexcept;
 
 }  // namespace profiler

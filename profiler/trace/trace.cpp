@@ -4,12 +4,9 @@
 // holds locks of the driver, of malloc or of the loader that the rest needs.
 #include "profiler/trace/trace.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +22,7 @@
 #include "profiler/trace/trace_writer.h"
 #include "runtime/log.h"
 #include "runtime/own_thread.h"
+#include "runtime/real_clock.h"
 #include "runtime/reentry.h"
 
 namespace profiler {
@@ -36,14 +34,11 @@ constexpr long kPeriodNs = 50'000'000;
 // for names and lines, which may have to be read from large files.
 constexpr long kDrainPatienceNs = 500'000'000;
 constexpr long kNamePatienceNs = 60'000'000'000;
-constexpr std::size_t kPathBytes = 4096;
 
 // The thread's, once it runs.
 constinit TraceWriter g_writer;
 TraceHeader g_header;
-char g_path[kPathBytes];
-// Written by start_trace().
-int g_file = -1;
+constinit TraceOutput g_output;
 sem_t g_end_wanted, g_is_drained, g_is_finished;
 constinit std::atomic<bool> g_has_thread{false};
 
@@ -86,11 +81,18 @@ void drain() noexcept {
   update_header();
 }
 
+const char* reason_of(int failure) noexcept {
+  if (failure == EBADF) return "the program has closed it";
+  if (failure == ENXIO) return "nobody reads it";
+  if (failure == ETIMEDOUT) return "its reader has stopped";
+  return strerror(failure);
+}
+
 // False: there is nothing more to do.
 bool flush() noexcept {
   if (g_writer.flush(g_header)) return true;
-  runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; the trace ends here", g_path,
-                strerror(errno));
+  runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; the trace ends here",
+                g_output.path(), reason_of(errno));
   stop_sources();
   return false;
 }
@@ -99,7 +101,7 @@ void say_what_was_written() noexcept {
   runtime::warn(
       "trace written to %s: %llu samples, %llu launches, %llu calls; cajeta-xpu profile "
       "summary and ui.perfetto.dev read it",
-      g_path, static_cast<unsigned long long>(g_header.samples_kept),
+      g_output.path(), static_cast<unsigned long long>(g_header.samples_kept),
       static_cast<unsigned long long>(g_header.launches_kept),
       static_cast<unsigned long long>(g_header.spans_kept));
 }
@@ -118,8 +120,7 @@ void finish() noexcept {
 
 // False when it did not come in time.
 bool wait_for(sem_t* semaphore, long ns) noexcept {
-  timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
+  timespec limit = runtime::read_real_clock(CLOCK_REALTIME);
   limit.tv_sec += (limit.tv_nsec + ns) / 1'000'000'000;
   limit.tv_nsec = (limit.tv_nsec + ns) % 1'000'000'000;
   int result = 0;
@@ -151,62 +152,19 @@ bool start_thread() noexcept {
   return true;
 }
 
-// Locked while this process lives: what another one writes is not overwritten. Opened without
-// O_TRUNC for that.
-int open_locked(const char* path) noexcept {
-  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return -1;
-  // Pipes and devices have no length: EINVAL.
-  if (flock(file, LOCK_EX | LOCK_NB) == 0 && (ftruncate(file, 0) == 0 || errno == EINVAL)) {
-    return file;
-  }
-  const int failure = errno;
-  close(file);
-  errno = failure;
-  return -1;
-}
-
-// "cajeta.pftrace" -> "cajeta.4711.pftrace".
-void add_pid(char* path, std::size_t capacity) noexcept {
-  char* name = strrchr(path, '/');
-  char* dot = strrchr(name != nullptr ? name : path, '.');
-  char ending[64] = "";
-  if (dot != nullptr && strlen(dot) < sizeof ending) {
-    strcpy(ending, dot);
-    *dot = '\0';
-  }
-  const std::size_t length = strlen(path);
-  snprintf(path + length, capacity - length, ".%d%s", getpid(), ending);
-}
-
-int open_file(const char* pattern, const ProcessFacts& facts) noexcept {
-  const PathValues values{getpid(), facts.host, rank_of_process().number, facts.executable};
-  constexpr std::size_t kRoomForPid = 16;
-  if (!expand_path(pattern, values, g_path, sizeof g_path - kRoomForPid)) {
-    snprintf(g_path, sizeof g_path, "%s", pattern);
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  int file = open_locked(g_path);
-  if (file >= 0 || errno != EWOULDBLOCK) return file;
-  add_pid(g_path, sizeof g_path);
-  return open_locked(g_path);
-}
-
 // The first record is there from the start: a process may be gone before the thread has its turn.
 bool start_file(const runtime::Options& options) noexcept {
   ProcessFacts facts;
   read_process_facts(&facts);
-  g_file = open_file(options.trace_file, facts);
-  if (g_file < 0) return false;
+  const PathValues values{getpid(), facts.host, rank_of_process().number, facts.executable};
+  if (!g_output.open(options.trace_file, values)) return false;
   errno = ENOMEM;
-  if (g_writer.start(g_file, options.trace_bytes, facts.command, g_header) &&
+  if (g_writer.start(&g_output, options.trace_bytes, facts.command, g_header) &&
       g_writer.flush(g_header)) {
     return true;
   }
   const int failure = errno;
-  close(g_file);
-  g_file = -1;
+  g_output.close();
   errno = failure;
   return false;
 }
@@ -227,8 +185,8 @@ void start_trace(const runtime::Options& options) noexcept {
   sem_init(&g_is_drained, 0, 0);
   sem_init(&g_is_finished, 0, 0);
   if (!start_file(options) || !start_thread()) {
-    runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; there will be no trace", g_path,
-                  strerror(errno));
+    runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; there will be no trace",
+                  g_output.path(), reason_of(errno));
     stop_sources();
     start_device_times(0);
   } else {
@@ -250,7 +208,7 @@ void finish_trace() noexcept {
 void forget_trace() noexcept {
   g_keeps_spans.store(false, std::memory_order_relaxed);
   forget_sampler();
-  if (g_file >= 0) close(g_file);
+  g_output.close();
 }
 
 }  // namespace profiler

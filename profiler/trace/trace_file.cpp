@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/trace/trace_file.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
-#include "profiler/json_writer.h"
-
 namespace profiler {
 
-bool TraceFile::start(int file, std::uint64_t most_bytes) noexcept {
-  file_ = file;
+bool TraceFile::start(TraceOutput* output, std::uint64_t most_bytes) noexcept {
+  output_ = output;
   most_bytes_ = most_bytes;
   return buffer_.map();
 }
@@ -50,25 +46,22 @@ void TraceFile::put(const char* bytes, std::size_t size) noexcept {
 }
 
 void TraceFile::send() noexcept {
-  errno = 0;
-  if (error_ == 0 && !write_all(file_, buffer_.data(), buffered_)) {
-    error_ = errno != 0 ? errno : EIO;
-    bytes_dropped_ += buffered_;
+  if (error_ == 0 && buffered_ > 0) {
+    error_ = output_->append(buffer_.data(), buffered_);
+    if (error_ != 0) bytes_dropped_ += buffered_;
   }
   buffered_ = 0;
 }
 
-bool TraceFile::rewrite(const void* first, std::size_t size) noexcept {
+bool TraceFile::rewrite(const void* first, std::size_t size, bool is_last) noexcept {
   const auto* bytes = static_cast<const char*>(first);
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t written = pwrite(file_, bytes + done, size - done, static_cast<off_t>(done));
-    if (written > 0) {
-      done += static_cast<std::size_t>(written);
-    } else if (written == 0 || errno != EINTR) {
-      if (error_ == 0) error_ = written == 0 ? EIO : errno;
-      break;
-    }
+  int failure = 0;
+  if (output_->can_rewrite()) {
+    failure = output_->rewrite(bytes, size);
+  } else if (is_last && error_ == 0) {
+    failure = output_->append(bytes, size);
   }
+  if (error_ == 0) error_ = failure;
   if (error_ == 0) return true;
   errno = error_;
   return false;

@@ -8,14 +8,15 @@
 #include <cstdint>
 
 #include "profiler/trace/mapped_array.h"
+#include "profiler/trace/trace_output.h"
 
 namespace profiler {
 
 class TraceFile {
  public:
-  // `file` is empty, can seek and was not opened with O_APPEND. False: out of memory.
-  [[nodiscard]] bool start(int file, std::uint64_t most_bytes) noexcept;
-  // The memory; the file stays open.
+  // False: out of memory.
+  [[nodiscard]] bool start(TraceOutput* output, std::uint64_t most_bytes) noexcept;
+  // The memory; the output stays open.
   void release() noexcept { buffer_.unmap(); }
 
   // False: left out, and counted.
@@ -33,8 +34,9 @@ class TraceFile {
   // Writes what is buffered.
   void send() noexcept;
   // Writes over the beginning of the file, which append() was given at the same size: also when
-  // what comes after it could not be written. False (and errno): something could not.
-  [[nodiscard]] bool rewrite(const void* first, std::size_t size) noexcept;
+  // what comes after it could not be written. Where that cannot be, the last one is appended. False
+  // (and errno): something could not be written.
+  [[nodiscard]] bool rewrite(const void* first, std::size_t size, bool is_last) noexcept;
 
   // Counts what was not even handed over.
   void drop(std::size_t size) noexcept { bytes_dropped_ += size; }
@@ -45,7 +47,7 @@ class TraceFile {
 
   void put(const char* bytes, std::size_t size) noexcept;
 
-  int file_ = -1;
+  TraceOutput* output_ = nullptr;
   int error_ = 0;
   bool is_full_ = false;
   std::uint64_t most_bytes_ = 0;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "profiler/module_list.h"
+#include "runtime/real_clock.h"
 
 namespace profiler {
 namespace {
@@ -68,8 +69,7 @@ bool TraceTracks::start(TraceFile* file, ProtobufWriter* out) noexcept {
   file_ = file;
   out_ = out;
   pid_ = getpid();
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+  const timespec now = runtime::read_real_clock(CLOCK_REALTIME);
   seed_ =
       hash_next(static_cast<std::uint64_t>(pid_), static_cast<std::uint64_t>(now.tv_sec) << 30 ^
                                                       static_cast<std::uint64_t>(now.tv_nsec)) >>

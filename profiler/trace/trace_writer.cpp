@@ -12,6 +12,7 @@
 
 #include "profiler/symbolize.h"
 #include "profiler/utf8.h"
+#include "runtime/real_clock.h"
 
 namespace profiler {
 namespace {
@@ -40,8 +41,7 @@ constexpr const char* kKeys[] = {"bytes", "kernel",       "launch", "grid",
 constexpr std::uint64_t kFirstKernelName = runtime::kEntryCount + 1;
 
 std::uint64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
+  const timespec now = runtime::read_real_clock(clock);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -94,9 +94,9 @@ std::uint64_t hash_of(const char* text) noexcept {
 
 }  // namespace
 
-bool TraceWriter::start(int file, std::uint64_t most_bytes, const char* command,
+bool TraceWriter::start(TraceOutput* output, std::uint64_t most_bytes, const char* command,
                         const TraceHeader& header) noexcept {
-  const bool has_memory = file_.start(file, most_bytes) && packet_.map() && header_.map() &&
+  const bool has_memory = file_.start(output, most_bytes) && packet_.map() && header_.map() &&
                           kernels_.map() && is_mangled_.map();
   if (!has_memory) return false;
   out_ = ProtobufWriter(packet_.data(), packet_.size());
@@ -366,7 +366,7 @@ bool TraceWriter::flush(const TraceHeader& header) noexcept {
   file_.send();
   ProtobufWriter first(header_.data(), header_.size());
   encode_header(header, &first);
-  if (file_.rewrite(first.data(), first.size())) return true;
+  if (file_.rewrite(first.data(), first.size(), header.is_complete)) return true;
   is_started_ = false;
   return false;
 }

@@ -17,20 +17,20 @@ namespace profiler {
 
 class TraceWriter {
  public:
-  // Takes over an open, empty file that can seek and was not opened with O_APPEND. `most_bytes`:
-  // packets that would pass it are dropped and counted in the header. False when out of memory, or
-  // when not even the opening fits; the file stays open.
-  [[nodiscard]] bool start(int file, std::uint64_t most_bytes, const char* command,
+  // `most_bytes`: packets that would pass it are dropped and counted in the header. False when out
+  // of memory, or when not even the opening fits. The output, which is open, stays so.
+  [[nodiscard]] bool start(TraceOutput* output, std::uint64_t most_bytes, const char* command,
                            const TraceHeader& header) noexcept;
   bool is_started() const noexcept { return is_started_; }
-  // The memory; the file stays open.
+  // The memory; the output stays open.
   void release() noexcept;
 
   void add(const HostSpan& span) noexcept;
   void add(const HostSample& sample) noexcept;
   void add(const TimedLaunch& launch) noexcept;
 
-  // Rewrites the first record and sends on what is buffered. `bytes_dropped` of the argument is
+  // Rewrites the first record, where the output can (the last one of a complete trace is written
+  // behind it where not), and sends on what is buffered. `bytes_dropped` of the argument is
   // ignored: the writer knows. False when the file could not be written: the writer stops (errno
   // says why).
   [[nodiscard]] bool flush(const TraceHeader& header) noexcept;

@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 
 #include "profiler/trace/own_bytes.h"
-#include "runtime/real_dlsym.h"
+#include "runtime/loaded_image.h"
 #include "runtime/reentry.h"
 
 namespace profiler {
@@ -354,11 +354,7 @@ bool Program::step(OwnBytes& bytes, std::uint8_t code) noexcept {
 }  // namespace
 
 bool start_unwind_rules() noexcept {
-  const runtime::ReentryGuard guard;
-  const runtime::DlsymFunction find = runtime::find_real_dlsym();
-  if (find == nullptr) return false;
-  g_find_object = reinterpret_cast<FindObject>(find(RTLD_DEFAULT, "_dl_find_object"));
-  if (g_find_object == nullptr) dlerror();  // not for the program's next dlerror() to read
+  g_find_object = reinterpret_cast<FindObject>(runtime::find_first_symbol("_dl_find_object"));
   return g_find_object != nullptr;
 }
 

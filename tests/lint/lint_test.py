@@ -424,7 +424,7 @@ class Exports(Tree):
 
     def shim(self, code, *link, version_script=None):
         script = self.put("link.map", version_script or self.MAP)
-        library = self.build("libcajeta_xpu.so", code, f"-Wl,--version-script={script}", *link)
+        library = self.build("libcajeta_xpu.so", code, f"-Wl,--version-script={script}", "-Wl,-z,now", *link)
         return run(sys.executable, TOOLS / "check_exports.py", "--table", self.table, "--map", self.map, "--header", self.header,
                    "--shim", library)
 
@@ -453,6 +453,9 @@ class Exports(Tree):
     def test_planted_faults_are_found(self):
         self.expect_fault(self.shim(self.CODE + self.DLSYM + 'static const char m[] __attribute__((used)) = "CAJETA_XPU_MUTANT";\n'),
                           "has planted faults")
+
+    def test_lazy_binding_is_found(self):
+        self.expect_fault(self.shim(self.CODE + self.DLSYM, "-Wl,-z,lazy"), "is not linked with -z now")
 
     def test_leaked_symbol_is_found(self):
         self.expect_fault(self.shim(self.CODE + self.DLSYM + "int leaked;\n"), "exports leaked")

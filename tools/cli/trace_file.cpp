@@ -110,6 +110,7 @@ class Reader {
     TraceIndex stream = kNone;
   };
 
+  bool is_header_again(const Packet& packet, const Event& event) const;
   void add_header(const Packet& packet, const Event& event);
   void add_track(std::string_view message);
   void add_event(const Packet& packet);
@@ -164,11 +165,20 @@ void Reader::add(std::string_view message) {
   }
 }
 
+// A pipe takes the last state of the header behind everything else.
+bool Reader::is_header_again(const Packet& packet, const Event& event) const {
+  const auto is_same_process = [this](const Annotation& note) {
+    return note.name == "pid" && note.number == trace_.facts.pid;
+  };
+  return is_ours_ && packet.sequence == sequence_ && !trace_.facts.is_complete &&
+         std::any_of(event.annotations.begin(), event.annotations.end(), is_same_process);
+}
+
 void Reader::add_header(const Packet& packet, const Event& event) {
-  if (has_header_) {
+  TraceFacts& facts = trace_.facts;
+  if (has_header_ && !is_header_again(packet, event)) {
     throw Failure("it holds the traces of several processes; expected one of them");
   }
-  TraceFacts& facts = trace_.facts;
   std::uint64_t format = 0, is_complete = 0;
   const std::pair<std::string_view, std::uint64_t*> numbers[] = {
       {"pid", &facts.pid},

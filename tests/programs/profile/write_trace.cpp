@@ -99,11 +99,13 @@ int main(int count, char** arguments) {
   if (count != 2) return 2;
   const int file = open(arguments[1], O_RDWR | O_CREAT | O_TRUNC, 0644);
   if (file < 0) return 1;
+  TraceOutput output;
+  output.take(file);
   TraceHeader header{};
   header.sample_hz = 1000;
   header.ring_samples = 4096;
   header.device_ring_launches = 8192;
-  if (!g_writer.start(file, 1 << 24, "write_trace", header)) return 1;
+  if (!g_writer.start(&output, 1 << 24, "write_trace", header)) return 1;
   outer_function();  // mark: main
   const auto tid = static_cast<std::uint32_t>(getpid());
   add_spans(tid);

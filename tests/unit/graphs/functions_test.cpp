@@ -104,7 +104,7 @@ TEST_CASE("a version that was replaced lives as long as a launch looks at it, an
     void* params[] = {&value};
     const runtime::Launch launch{function, {{1, 1, 1}, {32, 1, 1}, 0}, stream, params};
     const runtime::QueueGuard guard(queue->lock());
-    CHECK(queue->append(launch, *version) == runtime::StreamQueue::Append::kChanged);
+    CHECK(queue->append(guard, launch, *version) == runtime::StreamQueue::Append::kChanged);
   }
   runtime::free_old_functions();
   CHECK(runtime::count_retired_functions() == 0);

@@ -4,10 +4,12 @@
 #include "profiler/trace/sampler.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "profiler/clock.h"
+#include "profiler/trace/sample_signal.h"
 #include "tests/unit/catch.h"
 
 using namespace profiler;
@@ -175,19 +178,35 @@ struct SignalKeeper {
   struct sigaction before;
 };
 
-void set_handler(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigaction(signal, &action, nullptr);
+// Past libc, which refuses the signal.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+KernelAction kernel_action(const KernelAction* next = nullptr) {
+  KernelAction before{};
+  REQUIRE(syscall(SYS_rt_sigaction, kSampleSignal, next, &before, sizeof before.mask) == 0);
+  return before;
 }
-
-void (*handler_of(int signal))(int) {
-  struct sigaction action;
-  sigaction(signal, nullptr, &action);
-  return action.sa_handler;
+void block_in_kernel(int how) {
+  const std::uint64_t all = ~std::uint64_t{0};
+  syscall(SYS_rt_sigprocmask, how, &all, nullptr, sizeof all);
 }
-
-void do_nothing(int) {}
+bool is_pending_in_kernel() {
+  std::uint64_t pending = 0;
+  syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  return (pending >> (kSampleSignal - 1) & 1) != 0;
+}
+void send_to_self(sigval value) {
+  siginfo_t info{};
+  info.si_signo = kSampleSignal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_value = value;
+  REQUIRE(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), kSampleSignal, &info) == 0);
+}
 
 }  // namespace
 
@@ -384,7 +403,24 @@ TEST_CASE("a thread that waits is not interrupted") {
   CHECK(interruptions == 0);
 }
 
-TEST_CASE("a thread that blocks the signal is left out, until it does not") {
+TEST_CASE("a thread that blocks all that libc lets it block is sampled, and has nothing pending") {
+  std::atomic<bool> is_pending{false};
+  CHECK(finds(
+      [&] {
+        sigset_t all, pending;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        burner()(kBurnMs);
+        sigpending(&pending);
+        for (int signal = 1; signal < NSIG; ++signal) {
+          if (sigismember(&pending, signal) == 1) is_pending = true;
+        }
+      },
+      [](const Kept&) { return true; }));
+  CHECK_FALSE(is_pending);
+}
+
+TEST_CASE("a thread that blocks the signal past libc is left out, until it does not") {
   const Sampling sampling;
   REQUIRE(sampling.is_on());
   std::atomic<bool> blocks{true};
@@ -392,15 +428,11 @@ TEST_CASE("a thread that blocks the signal is left out, until it does not") {
   std::promise<void> blocked;
   bool is_first = true;
   const Worker worker([&] {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &all, nullptr);
+    block_in_kernel(blocks ? SIG_BLOCK : SIG_UNBLOCK);
     if (is_first) blocked.set_value();
     is_first = false;
     burner()(kBurnMs);
-    sigset_t pending;
-    sigpending(&pending);
-    if (sigismember(&pending, SIGPROF) != 0) is_pending = true;
+    if (is_pending_in_kernel()) is_pending = true;
   });
   blocked.get_future().wait();
   for (int round = 0; round < 5; ++round) {
@@ -415,6 +447,88 @@ TEST_CASE("a thread that blocks the signal is left out, until it does not") {
     for (const Kept& sample : drain()) is_found |= sample.tid == worker.tid();
   }
   CHECK(is_found);
+}
+
+namespace {
+
+// A thread whose stack lies in `memory`, which spins.
+class SmallWorker {
+ public:
+  explicit SmallWorker(std::size_t bytes) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+    REQUIRE(pthread_create(&thread_, &attributes, &run, this) == 0);
+    pthread_attr_destroy(&attributes);
+    while (tid_ == 0) sched_yield();
+  }
+  ~SmallWorker() {
+    is_stopped_ = true;
+    pthread_join(thread_, nullptr);
+  }
+  std::uint32_t tid() const { return tid_; }
+
+ private:
+  static void* run(void* self) {
+    auto* worker = static_cast<SmallWorker*>(self);
+    worker->tid_ = static_cast<std::uint32_t>(gettid());
+    while (!worker->is_stopped_) {
+    }
+    return nullptr;
+  }
+  std::atomic<std::uint32_t> tid_{0};
+  std::atomic<bool> is_stopped_{false};
+  pthread_t thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a thread whose stack is small is left out and counted") {
+  const Sampling sampling;
+  REQUIRE(sampling.is_on());
+  const std::uint64_t before = sample_counts().left_out;
+  const SmallWorker small(PTHREAD_STACK_MIN), large(256 * 1024);
+  int of_large = 0;
+  for (int attempt = 0; attempt < kTries && of_large < 5; ++attempt) {
+    for (const Kept& sample : drain()) {
+      CHECK(sample.tid != small.tid());
+      of_large += sample.tid == large.tid() ? 1 : 0;
+    }
+    burner()(kBurnMs);
+  }
+  CHECK(of_large >= 5);
+  CHECK(sample_counts().left_out == before + 1);
+}
+
+TEST_CASE("a thread that comes near the end of its stack is not sampled any more") {
+  const Sampling sampling;
+  REQUIRE(sampling.is_on());
+  const std::uint64_t before = sample_counts().left_out;
+  std::promise<void> is_armed;
+  std::atomic<bool> is_stopped{false};
+  std::thread deep([&] {
+    is_armed.get_future().wait();
+    pthread_attr_t attributes;
+    REQUIRE(pthread_getattr_np(pthread_self(), &attributes) == 0);
+    void* low = nullptr;
+    std::size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+    char here;
+    const auto used = static_cast<std::size_t>(&here - static_cast<char*>(low)) - 9 * 1024;
+    *static_cast<volatile char*>(__builtin_alloca(used)) = 1;
+    while (!is_stopped) {
+    }
+  });
+  drain();
+  is_armed.set_value();
+  for (int attempt = 0; attempt < kTries && sample_counts().left_out == before; ++attempt) {
+    burner()(kBurnMs);
+    drain();
+  }
+  CHECK(sample_counts().left_out == before + 1);
+  is_stopped = true;
+  deep.join();
 }
 
 TEST_CASE("our own threads are not sampled") {
@@ -441,62 +555,96 @@ TEST_CASE("our own threads are not sampled") {
   CHECK(others >= 10);
 }
 
-TEST_CASE("a program's SIGPROF stays the program's") {
-  const SignalKeeper keeper(SIGPROF), last(SIGRTMAX);
-  set_handler(SIGPROF, do_nothing);
-  CHECK(finds([] { burner()(kBurnMs); }, [](const Kept&) { return true; }));
-  CHECK(handler_of(SIGPROF) == do_nothing);
-  CHECK(handler_of(SIGRTMAX) != SIG_DFL);
-}
-
-TEST_CASE("without a free signal there is no sampling") {
-  std::vector<std::unique_ptr<SignalKeeper>> keepers;
-  keepers.push_back(std::make_unique<SignalKeeper>(SIGPROF));
-  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
-    keepers.push_back(std::make_unique<SignalKeeper>(signal));
-  }
-  for (const auto& keeper : keepers) set_handler(keeper->signal, do_nothing);
-  CHECK_FALSE(start_sampler(1000, kRing));
-  for (const auto& keeper : keepers) CHECK(handler_of(keeper->signal) == do_nothing);
-}
-
 namespace {
 std::atomic<int> g_foreign_signals{0};
-}
+std::atomic<bool> g_was_blocked{false};
 
-TEST_CASE("a program that takes the signal over ends the sampling") {
-  const SignalKeeper keeper(SIGPROF);
+void count_foreign(int, siginfo_t*, void*) {
+  ++g_foreign_signals;
+  std::uint64_t mask = 0;
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+  g_was_blocked = (mask >> (SIGUSR1 - 1) & 1) != 0;
+}
+}  // namespace
+
+TEST_CASE("no signal that a program can handle is taken") {
   const Sampling sampling;
   REQUIRE(sampling.is_on());
-  const Worker worker([] { burner()(kBurnMs); });
-  drain();
-  set_handler(SIGPROF, [](int) { ++g_foreign_signals; });
-  drain();  // notices
-  const int until_then = g_foreign_signals;
-  const int rounds = worker.rounds();
-  while (worker.rounds() < rounds + 5) burner()(kBurnMs);
-  CHECK(g_foreign_signals == until_then);
-  CHECK(drain().empty());
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) != 0) {
+      CHECK(action.sa_sigaction != kernel_action().handler);
+    }
+  }
+}
+
+TEST_CASE("a handler that was there first gets what is not ours, blocking what it asked for") {
+  KernelAction before = kernel_action();
+  KernelAction foreign = before;
+  foreign.handler = &count_foreign;
+  foreign.mask = 0;
+  // The flags and the way back are those of libc's handler, or of ours.
+  REQUIRE(foreign.restorer != nullptr);
+  kernel_action(&foreign);
+  {
+    const Sampling sampling;
+    REQUIRE(sampling.is_on());
+    CHECK(kernel_action().handler != &count_foreign);
+    g_foreign_signals = 0;
+    send_to_self({});
+    CHECK(g_foreign_signals == 1);
+    CHECK_FALSE(g_was_blocked);
+    const Worker worker([] { burner()(kBurnMs); });
+    bool is_found = false;
+    for (int attempt = 0; attempt < kTries && !is_found; ++attempt) {
+      for (const Kept& sample : drain()) is_found |= sample.tid == worker.tid();
+      burner()(kBurnMs);
+    }
+    CHECK(is_found);
+    CHECK(g_foreign_signals == 1);
+    // Another one comes and gets none of ours for longer than a look.
+    kernel_action(&foreign);
+    drain();
+    CHECK(kernel_action().handler != &count_foreign);
+  }
+  kernel_action(&before);
+}
+
+TEST_CASE("a program that sets the default past libc ends the sampling") {
+  const KernelAction before = kernel_action();
+  {
+    const Sampling sampling;
+    REQUIRE(sampling.is_on());
+    // No timer runs yet: the default would end the process.
+    const KernelAction none{};
+    kernel_action(&none);
+    const Worker worker([] { burner()(kBurnMs); });
+    drain();
+    const int rounds = worker.rounds();
+    while (worker.rounds() < rounds + 5) burner()(kBurnMs);
+    CHECK(drain().empty());
+    CHECK(kernel_action().handler == nullptr);
+  }
+  kernel_action(&before);
 }
 
 TEST_CASE("a signal that is not of our timers does nothing") {
   const Sampling sampling;
   REQUIRE(sampling.is_on());
   const SampleCounts before = sample_counts();
-  raise(SIGPROF);
   sigval value;
   value.sival_ptr = &value;
-  sigqueue(getpid(), SIGPROF, value);
+  send_to_self(value);
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = SIGPROF;
+  event.sigev_signo = kSampleSignal;
   event.sigev_value.sival_ptr = &event;
-  timer_t timer;
-  REQUIRE(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0);
+  int timer = 0;
+  REQUIRE(syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0);
   const itimerspec period{{0, 1'000'000}, {0, 1'000'000}};
-  REQUIRE(timer_settime(timer, 0, &period, nullptr) == 0);
+  REQUIRE(syscall(SYS_timer_settime, timer, 0, &period, nullptr) == 0);
   burner()(2 * kBurnMs);
-  timer_delete(timer);
+  syscall(SYS_timer_delete, timer);
   CHECK(sample_counts().kept == before.kept);
   CHECK(sample_counts().dropped == before.dropped);
 }
@@ -511,7 +659,7 @@ TEST_CASE("a forked child is not sampled and can end") {
     forget_sampler();
     const std::uint64_t before = sample_counts().kept;
     burner()(2 * kBurnMs);
-    raise(SIGPROF);
+    send_to_self({});
     bool is_empty = true;
     drain_samples([](void* context, const HostSample&) { *static_cast<bool*>(context) = false; },
                   &is_empty);

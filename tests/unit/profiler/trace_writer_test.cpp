@@ -37,10 +37,12 @@ struct Trace {
     file = memfd_create("trace", MFD_CLOEXEC);
     REQUIRE(file >= 0);
     header.sample_hz = 1000;
-    is_started = writer->start(file, most_bytes, command, header);
+    output.take(fcntl(file, F_DUPFD_CLOEXEC, 0));
+    is_started = writer->start(&output, most_bytes, command, header);
   }
   ~Trace() {
     writer->release();
+    output.close();
     close(file);
   }
 
@@ -55,6 +57,7 @@ struct Trace {
   }
 
   int file;
+  TraceOutput output;
   bool is_started;
   TraceHeader header{};
   std::unique_ptr<TraceWriter> writer = std::make_unique<TraceWriter>();
@@ -538,15 +541,19 @@ TEST_CASE("a file that cannot be written ends the trace") {
   const struct {
     const char* path;
     int failure;
-  } cases[] = {{"/dev/full", ENOSPC}, {"", ESPIPE}, {nullptr, EBADF}};
+  } cases[] = {{"/dev/full", ENOSPC}, {"", EPIPE}, {nullptr, EBADF}};
   for (const auto& one : cases) {
     int ends[2] = {-1, -1};
     REQUIRE(pipe(ends) == 0);
-    int file = ends[1];
-    if (one.path == nullptr) close(file);
-    if (one.path != nullptr && one.path[0] != '\0') file = open(one.path, O_WRONLY);
+    close(ends[0]);
+    if (one.path == nullptr || one.path[0] != '\0') {
+      close(ends[1]);
+      ends[1] = one.path != nullptr ? open(one.path, O_WRONLY) : -1;
+    }
+    TraceOutput output;
+    output.take(ends[1]);
     const auto writer = std::make_unique<TraceWriter>();
-    REQUIRE(writer->start(file, kPlenty, "test", {}));
+    REQUIRE(writer->start(&output, kPlenty, "test", {}));
     writer->add(a_launch(1));
     errno = 0;
     CHECK_FALSE(writer->flush({}));
@@ -558,9 +565,7 @@ TEST_CASE("a file that cannot be written ends the trace") {
     writer->add_symbols();
     CHECK(writer->flush({}));
     writer->release();
-    close(ends[0]);
-    if (file != ends[1]) close(file);
-    if (one.path != nullptr) close(ends[1]);
+    output.close();
   }
 }
 

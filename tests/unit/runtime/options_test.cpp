@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/options.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/unit/catch.h"
@@ -120,7 +123,35 @@ TEST_CASE("the profiler's rates, rings and file") {
   CHECK(with("CAJETA_PROFILER_GPU_RING", "2M").launch_ring == 8192);
   CHECK(with("CAJETA_PROFILER_BYTES", "1G").trace_bytes == 1ull << 30);
   CHECK(with("CAJETA_PROFILER_BYTES", "1K").trace_bytes == 512ull << 20);
-  Variable file("CAJETA_PROFILER_OUT", "x.pftrace");
-  CHECK(runtime::read_options().trace_file == std::string("x.pftrace"));
-  CHECK(with("CAJETA_PROFILER_OUT", "").trace_file == std::string("cajeta.pftrace"));
+}
+
+TEST_CASE("names of files are copied, and absolute") {
+  const std::string folder = std::filesystem::current_path().string() + "/";
+  Variable armed("CAJETA_PROFILER", "1");
+  CHECK(runtime::read_options().trace_file == folder + "cajeta.pftrace");
+  CHECK(with("CAJETA_PROFILER_OUT", "x.pftrace").trace_file == folder + "x.pftrace");
+  CHECK(with("CAJETA_PROFILER_OUT", "/x").trace_file == std::string("/x"));
+  CHECK(with("CAJETA_XPU_REPORT", "a/%p.json").report == folder + "a/%p.json");
+  CHECK(with("CAJETA_XPU_REPORT", "/dev/null").report == std::string("/dev/null"));
+  CHECK(with("CAJETA_XPU_REPORT", "none").report == std::string("none"));
+  CHECK(with("CAJETA_XPU_REPORT", "stderr").report == nullptr);
+  CHECK(with("CAJETA_XPU_LOG_LOOKUPS", "stderr").log_lookups == std::string("stderr"));
+  CHECK(with("CAJETA_XPU_LOG_LOOKUPS", "x").log_lookups == folder + "x");
+  const std::string long_name(4094, 'x');
+  CHECK(with("CAJETA_XPU_REPORT", long_name.c_str()).report == long_name);
+}
+
+TEST_CASE("a folder's percent signs are no pattern's") {
+  const auto before = std::filesystem::current_path();
+  const auto folder = std::filesystem::temp_directory_path() / ("a%p." + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::current_path(folder);
+  const runtime::Options report = with("CAJETA_XPU_REPORT", "x");
+  const runtime::Options log = with("CAJETA_XPU_LOG_LOOKUPS", "x");
+  std::filesystem::remove(folder);
+  const runtime::Options nowhere = with("CAJETA_XPU_REPORT", "x");
+  std::filesystem::current_path(before);
+  CHECK(std::string(report.report).ends_with("/a%%p." + std::to_string(getpid()) + "/x"));
+  CHECK(std::string(log.log_lookups).ends_with("/a%p." + std::to_string(getpid()) + "/x"));
+  CHECK(nowhere.report == std::string("x"));
 }
