@@ -20,6 +20,15 @@ constexpr int kIdleScans = 200;
 // One leads, one follows; others are stuck in the driver, a stream each. 64: more stuck streams
 // than programs have; a thread costs its stack.
 constexpr std::uint32_t kMostThreads = 64;
+// Looks of the leader between two tries for a follower, where none could be made: a tenth of a
+// second at the default deadline.
+constexpr std::uint32_t kLooksWithoutFollower = 1000;
+// Launches that are to pass before a leader is tried for again, up to 4,096 of them: a try takes
+// about as long as ten launches.
+constexpr std::uint32_t kMostDoublings = 12;
+
+constinit std::atomic<std::uint32_t> g_failed_tries{0};
+constinit std::atomic<std::uint32_t> g_skipped_tries{0};
 
 // A submission that takes longer is stuck, whatever the deadline. Smaller: building a graph (a
 // millisecond for a thousand nodes) would count as stuck; larger: a thread of the program waits so
@@ -56,6 +65,7 @@ void send_on(StreamQueue& queue) noexcept {
 
 constinit std::atomic<std::uint32_t> Deadline::state_{Deadline::kNoThread};
 constinit std::atomic<std::uint32_t> Deadline::hold_{Deadline::kNoHold};
+constinit std::atomic<bool> Deadline::asks_policy_{false};
 constinit std::atomic<std::uint32_t> Deadline::epoch_{0};
 constinit std::atomic<std::uint32_t> Deadline::busy_{0};
 constinit std::atomic<std::uint32_t> Deadline::hurries_{0};
@@ -65,6 +75,8 @@ constinit std::atomic<std::uint32_t> Deadline::followers_{0};
 void Deadline::configure(std::uint64_t deadline_us) noexcept {
   g_deadline_us = deadline_us;
   hold_.store(kNoHold);
+  g_failed_tries.store(0);
+  g_skipped_tries.store(0);
   state_.store(kNoThread);
 }
 
@@ -123,10 +135,14 @@ void Deadline::sleep_until_woken() noexcept {
 }
 
 void Deadline::lead(std::uint32_t epoch) noexcept {
-  if (followers_.load() == 0 && threads_.load() < kMostThreads) start_thread(&run_follower);
   // At least a nanosecond: none at all would not wait.
   const timespec period = timespec_of_us(g_deadline_us < 2 ? 1 : g_deadline_us / 2);
-  for (int idle = 0; leads(epoch);) {
+  int idle = 0;
+  for (std::uint32_t look = 0; leads(epoch); ++look) {
+    if (look % kLooksWithoutFollower == 0 && followers_.load() == 0 &&
+        threads_.load() < kMostThreads) {
+      static_cast<void>(start_thread(&run_follower));  // without one: see the next try
+    }
     const std::uint32_t hurries = hurries_.load();
     idle = scan(epoch) ? 0 : idle + 1;
     if (!leads(epoch)) return;
@@ -189,27 +205,57 @@ void* Deadline::run_follower(void*) noexcept {
   return nullptr;
 }
 
-bool Deadline::start_thread(void* (*run)(void*)) noexcept {
+// 0, or why there is none.
+int Deadline::start_thread(void* (*run)(void*)) noexcept {
   threads_.fetch_add(1);
   pthread_t thread;
   const int failure = start_own_thread(&thread, run);
-  if (failure == 0) return pthread_detach(thread) == 0;
+  if (failure == 0) return pthread_detach(thread);
   threads_.fetch_sub(1);
-  warn(
-      "no deadline thread (error %d): a program that polls mapped memory may have to wait for "
-      "its next CUDA call",
-      failure);
+  return failure;
+}
+
+DirectReason Deadline::refusal_by_asking() noexcept {
+  if (is_mutant(Mutant::kDeadlineOff)) return DirectReason::kCount;
+  // A real-time thread that polls may have the only core that ours could run on.
+  if (is_real_time_thread()) return DirectReason::kRealTime;
+  const std::uint32_t state = state_.load();
+  if (state == kAwake || state == kAsleep) return DirectReason::kCount;
+  if (state == kStopped) return DirectReason::kStopped;
+  return state == kNoThread && start() ? DirectReason::kCount : DirectReason::kNoThread;
+}
+
+// False: not now. Another thread may be at it, and where none could be made it is tried again after
+// twice as many launches each time.
+bool Deadline::start() noexcept {
+  const std::uint32_t skip = g_skipped_tries.load(std::memory_order_relaxed);
+  if (skip != 0) {
+    g_skipped_tries.store(skip - 1, std::memory_order_relaxed);
+    return false;
+  }
+  std::uint32_t none = kNoThread;
+  if (!state_.compare_exchange_strong(none, kStarting)) return false;
+  asks_policy_.store(may_become_real_time(), std::memory_order_relaxed);
+  const int failure = start_thread(&run_leader);
+  std::uint32_t starting = kStarting;
+  // Not awake if the process is leaving meanwhile: then the thread ends.
+  if (failure == 0) return state_.compare_exchange_strong(starting, kAwake);
+  state_.compare_exchange_strong(starting, kNoThread);
+  const std::uint32_t tries = g_failed_tries.fetch_add(1, std::memory_order_relaxed);
+  g_skipped_tries.store(1u << (tries < kMostDoublings ? tries : kMostDoublings),
+                        std::memory_order_relaxed);
+  if (tries == 0) {
+    warn(
+        "no thread could be made (error %d): launches are not queued until one can, as nothing "
+        "would bound how long they wait",
+        failure);
+  }
   return false;
 }
 
 void Deadline::wake() noexcept {
   std::uint32_t state = kAsleep;
-  if (state_.compare_exchange_strong(state, kAwake)) {
-    futex_wake(state_);
-    return;
-  }
-  if (state == kNoThread && state_.compare_exchange_strong(state, kAwake))
-    start_thread(&run_leader);
+  if (state_.compare_exchange_strong(state, kAwake)) futex_wake(state_);
 }
 
 void Deadline::hurry() noexcept {

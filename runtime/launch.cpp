@@ -3,6 +3,7 @@
 // own error comes back.
 #include "runtime/launch.h"
 
+#include "runtime/deadline.h"
 #include "runtime/deferral.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
@@ -116,10 +117,17 @@ StreamQueue::Append try_append(StreamQueue& queue, const Launch& launch,
   return queue.append(guard, launch, info);
 }
 
+// kCount: the launch may wait in this queue.
+DirectReason wait_refusal(StreamQueue& queue) noexcept {
+  return queue.pending() == 0 && !queue.is_gated() ? Deadline::refusal() : DirectReason::kCount;
+}
+
 LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& launch,
                      const FunctionInfo& info) noexcept {
   for (;;) {
     if (queue.context() != &context) return refuse(DirectReason::kStream);
+    const DirectReason refusal = wait_refusal(queue);
+    if (refusal != DirectReason::kCount) return refuse(refusal);
     CUresult result = CUDA_SUCCESS;
     if (!info.loaded.load(std::memory_order_relaxed) &&
         load_by_launch(queue, launch, info, &result)) {
