@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "profiler/loaded_object.h"
 #include "profiler/process_facts.h"
 #include "profiler/python_frame.h"
 #include "profiler/report_path.h"
@@ -173,6 +174,7 @@ bool start_file(const runtime::Options& options) noexcept {
 
 void start_trace(const runtime::Options& options) noexcept {
   const int saved_errno = errno;
+  start_loaded_objects();
   g_header = {};
   g_header.sample_hz = options.sample_hz;
   g_header.ring_samples = options.sample_ring;
