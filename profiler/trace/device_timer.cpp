@@ -53,6 +53,7 @@ constexpr std::uint32_t kClaimProbes = 16;
 constexpr std::uint64_t kAnchorPeriodNs = 1'000'000'000;
 // An anchor that takes longer is asked for again at the next look: it would say little.
 constexpr std::uint64_t kAnchorPatienceNs = 2'000'000;
+constexpr long kAnchorPauseNs = 20'000;
 // The first is often interrupted; each costs the context an event record.
 constexpr int kAnchorTries = 3;
 
@@ -69,7 +70,8 @@ struct StreamRow {
 // by a quarter of a millisecond, so it moves on.
 struct Anchor {
   CUevent event = nullptr;
-  std::uint64_t host_ns = 0;  // 0: not known yet
+  std::uint64_t host_ns = 0;
+  bool is_set = false;  // host_ns may be 0 where the clock is faked
 };
 
 struct Ring {
@@ -249,7 +251,8 @@ bool record_anchor(Ring& ring, CUevent event, std::uint64_t* host_ns,
                    std::uint64_t* gap_ns) noexcept {
   const std::uint64_t start = monotonic_ns();
   if (runtime::real.cuEventRecord(event, ring.own_stream) != CUDA_SUCCESS) return false;
-  for (;;) {
+  // Counted too: the clock may stand still.
+  for (std::uint64_t waited = 0;; waited += kAnchorPauseNs) {
     const CUresult result = runtime::real.cuEventQuery(event);
     const std::uint64_t now = monotonic_ns();
     if (result == CUDA_SUCCESS) {
@@ -258,7 +261,8 @@ bool record_anchor(Ring& ring, CUevent event, std::uint64_t* host_ns,
       return true;
     }
     if (result != CUDA_ERROR_NOT_READY || now - start > kAnchorPatienceNs) return false;
-    const timespec pause{0, 20'000};
+    if (waited > kAnchorPatienceNs) return false;
+    const timespec pause{0, kAnchorPauseNs};
     nanosleep(&pause, nullptr);
   }
 }
@@ -287,6 +291,7 @@ void move_anchor(Ring& ring) noexcept {
     least_gap = gap_ns;
     std::swap(ring.anchor.event, ring.spare_anchor);
     ring.anchor.host_ns = host_ns;
+    ring.anchor.is_set = true;
   }
 }
 
@@ -308,7 +313,7 @@ Reading read_times(const Ring& ring, TimedSlot* slot) noexcept {
   const CUresult done = runtime::real.cuEventQuery(slot->behind);
   if (done == CUDA_ERROR_NOT_READY) return Reading::kNotReady;
   if (done != CUDA_SUCCESS) return Reading::kFailed;
-  if (ring.anchor.host_ns == 0) return Reading::kNotReady;
+  if (!ring.anchor.is_set) return Reading::kNotReady;
   if (!time_on_host(ring.anchor, slot->before, &slot->device_start_ns) ||
       !time_on_host(ring.anchor, slot->behind, &slot->device_end_ns)) {
     return Reading::kFailed;
@@ -323,7 +328,9 @@ Reading read_times(const Ring& ring, TimedSlot* slot) noexcept {
 // again: what comes later on it is not done either.
 void read_ring(Ring& ring) noexcept {
   const runtime::DriverScope scope(ring.context, true);
-  if (monotonic_ns() - ring.anchor.host_ns > kAnchorPeriodNs) move_anchor(ring);
+  if (!ring.anchor.is_set || monotonic_ns() - ring.anchor.host_ns > kAnchorPeriodNs) {
+    move_anchor(ring);
+  }
   std::bitset<kMostStreams> is_waiting;
   for_each_used_slot(ring, [&](TimedSlot& slot) {
     if (slot.state.load(std::memory_order_acquire) != kRecorded) return;
@@ -397,7 +404,7 @@ void destroy_objects(Ring& ring) noexcept {
   ring.generation.fetch_add(1, std::memory_order_relaxed);
   destroy_event(&ring.anchor.event);
   destroy_event(&ring.spare_anchor);
-  ring.anchor.host_ns = 0;
+  ring.anchor.is_set = false;
   if (ring.own_stream != nullptr) runtime::real.cuStreamDestroy_v2(ring.own_stream);
   ring.own_stream = nullptr;
 }
