@@ -17,6 +17,7 @@
 #include "profiler/clock.h"
 #include "profiler/python_places.h"
 #include "profiler/stack_walk.h"
+#include "profiler/trace/id_table.h"
 #include "profiler/trace/kernel_names.h"
 #include "runtime/driver_scope.h"
 #include "runtime/float_scope.h"
@@ -46,7 +47,10 @@ struct TimedSlot {
 
 namespace {
 
-constexpr std::size_t kMostStreams = 512;  // of a context; later ones share the last
+// Rows of a context, for streams and for threads' default streams; found by hash, with so many
+// tries. Launches on a stream that finds no row are not timed: a shared one would show false times.
+constexpr std::size_t kMostStreams = 16384;
+constexpr std::uint32_t kRowProbes = 64;
 // Slots of streams that are not done stay taken: more tries pass them by, and cost every launch
 // that finds the ring full.
 constexpr std::uint32_t kClaimProbes = 16;
@@ -62,8 +66,8 @@ const auto kLegacyHandle = reinterpret_cast<CUstream>(0x1);     // CU_STREAM_LEG
 
 struct StreamRow {
   CUstream handle;
-  std::uint32_t tid;  // 0: not a per-thread stream
-  std::uint32_t number;
+  std::uint32_t tid;                  // 0: not a per-thread stream
+  std::atomic<std::uint32_t> number;  // 0: free; release of it publishes the others
 };
 
 // A moment on both clocks. Floats of milliseconds count from here: after an hour they would be off
@@ -86,8 +90,7 @@ struct Ring {
   CUevent spare_anchor;
 
   runtime::Mutex stream_mutex;  // for adding
-  std::atomic<std::uint32_t> stream_count;
-  StreamRow streams[kMostStreams];
+  StreamRow* streams;           // behind the slots
 
   std::atomic<std::uint32_t> next_slot;
   TimedSlot* slots;  // behind the ring
@@ -116,7 +119,8 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
 
 Ring* make_ring(const runtime::ContextState* context) noexcept {
   const std::uint32_t capacity = g_capacity.load(std::memory_order_relaxed);
-  const std::size_t bytes = sizeof(Ring) + capacity * sizeof(TimedSlot);
+  const std::size_t bytes =
+      sizeof(Ring) + capacity * sizeof(TimedSlot) + kMostStreams * sizeof(StreamRow);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // Zero pages are free slots without events.
@@ -124,6 +128,7 @@ Ring* make_ring(const runtime::ContextState* context) noexcept {
   ring->context = context;
   ring->capacity = capacity;
   ring->slots = reinterpret_cast<TimedSlot*>(ring + 1);
+  ring->streams = reinterpret_cast<StreamRow*>(ring->slots + capacity);
   ring->number = g_ring_count.fetch_add(1, std::memory_order_relaxed) + 1;
   return ring;
 }
@@ -177,12 +182,20 @@ void release_slot(TimedSlot& slot) noexcept {
   slot.state.store(kFree, std::memory_order_release);
 }
 
-std::uint32_t find_stream_row(const Ring& ring, CUstream handle, std::uint32_t tid) noexcept {
-  const std::uint32_t count = ring.stream_count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (ring.streams[i].handle == handle && ring.streams[i].tid == tid) return i;
+struct FoundRow {
+  std::uint32_t index;  // kMostStreams: none is left
+  bool is_known;        // else it is free
+};
+
+FoundRow find_stream_row(const Ring& ring, CUstream handle, std::uint32_t tid) noexcept {
+  const std::uint64_t hash = hash_next(reinterpret_cast<std::uintptr_t>(handle), tid);
+  for (std::uint32_t probe = 0; probe < kRowProbes; ++probe) {
+    const auto index = static_cast<std::uint32_t>((hash + probe) % kMostStreams);
+    const StreamRow& row = ring.streams[index];
+    if (row.number.load(std::memory_order_acquire) == 0) return {index, false};
+    if (row.handle == handle && row.tid == tid) return {index, true};
   }
-  return kMostStreams;
+  return {kMostStreams, false};
 }
 
 // Handles are reused; a stream that got the handle of a dead one continues its track.
@@ -192,17 +205,17 @@ std::uint32_t stream_index(Ring& ring, const LaunchFacts& facts) noexcept {
   const bool is_default = is_per_thread || facts.stream == kLegacyHandle;
   const CUstream handle = is_default ? nullptr : facts.stream;
   const std::uint32_t tid = is_per_thread ? own_tid() : 0;
-  std::uint32_t index = find_stream_row(ring, handle, tid);
-  if (index != kMostStreams) return index;
+  FoundRow found = find_stream_row(ring, handle, tid);
+  if (found.is_known || found.index == kMostStreams) return found.index;
   const runtime::MutexGuard guard(ring.stream_mutex);
-  index = find_stream_row(ring, handle, tid);
-  if (index != kMostStreams) return index;
-  index = ring.stream_count.load(std::memory_order_relaxed);
-  if (index == kMostStreams) return kMostStreams - 1;
-  const std::uint32_t number = g_stream_count.fetch_add(1, std::memory_order_relaxed) + 1;
-  ring.streams[index] = {handle, tid, number};
-  ring.stream_count.store(index + 1, std::memory_order_release);
-  return index;
+  found = find_stream_row(ring, handle, tid);
+  if (found.is_known || found.index == kMostStreams) return found.index;
+  StreamRow& row = ring.streams[found.index];
+  row.handle = handle;
+  row.tid = tid;
+  row.number.store(g_stream_count.fetch_add(1, std::memory_order_relaxed) + 1,
+                   std::memory_order_release);
+  return found.index;
 }
 
 bool make_events(const Ring& ring, TimedSlot& slot) noexcept {
@@ -432,7 +445,7 @@ TimedSlot* begin_device_time(const LaunchFacts& facts) noexcept {
   }
   fill(*ring, slot, facts);
   CUresult recorded = CUDA_ERROR_UNKNOWN;
-  if (make_events(*ring, *slot)) {
+  if (slot->stream != kMostStreams && make_events(*ring, *slot)) {
     const runtime::DriverScope scope(nullptr);
     recorded = record(slot->before, facts.stream, facts.is_per_thread);
   }

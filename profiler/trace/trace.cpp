@@ -59,6 +59,7 @@ void update_header() noexcept {
   const DeviceCounts device = device_counts();
   g_header.samples_kept = samples.kept;
   g_header.samples_dropped = samples.dropped;
+  g_header.threads_left_out = samples.left_out;
   g_header.launches_dropped = device.dropped;
   g_header.launches_untimed = device.untimed;
   g_header.spans_dropped = dropped_spans();
