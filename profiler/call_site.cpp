@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "profiler/loaded_object.h"
 #include "profiler/python_frame.h"
 #include "profiler/site_table.h"
 #include "profiler/stack_walk.h"
@@ -18,6 +19,7 @@ void enable_sites(const std::uint64_t* thresholds_ns) noexcept {
     runtime::warn("no memory for call sites: the report goes without them");
     return;
   }
+  start_loaded_objects();
   std::copy_n(thresholds_ns, kCallKinds, g_site_thresholds_ns);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list is append-only; the loader's own counts of loads and unloads say when to look again.
+// The list is append-only. The loader's index says which object holds an address; what else is
+// asked of the object is read through the kernel, as another thread may unload it meanwhile. Where
+// there is no index, the loader's list is gone through, under its lock.
 #include "profiler/module_list.h"
 
 #include <elf.h>
@@ -13,6 +15,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "profiler/loaded_object.h"
+#include "profiler/trace/own_memory.h"
 #include "runtime/driver.h"
 
 namespace profiler {
@@ -24,12 +28,33 @@ constexpr std::size_t kPathBytes = 256 * 1024;
 // it.
 constexpr int kMostTries = 1000;
 
+using CopyMemory = std::size_t (*)(void* to, std::uintptr_t from, std::size_t bytes) noexcept;
+
+std::size_t copy_directly(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return bytes;
+}
+
+bool kernel_copies() noexcept {
+  const char from = 1;
+  char to = 0;
+  return copy_own_memory(&to, reinterpret_cast<std::uintptr_t>(&from), 1) == 1;
+}
+
+// An object that is looked at.
+struct Seen {
+  CopyMemory copy;
+  Module module;
+  char path[4096];
+};
+
 // Guarded by g_is_busy, but for what g_count publishes.
 Module g_modules[kMaxModules];
 constinit std::atomic<bool> g_unloaded[kMaxModules];
 bool g_is_seen[kMaxModules];
 char g_paths[kPathBytes];
 std::size_t g_path_bytes = 0;
+constinit Seen g_seen{};
 unsigned long long g_adds = 0;
 unsigned long long g_subs = 0;
 
@@ -37,51 +62,54 @@ unsigned long long g_subs = 0;
 constinit std::atomic<std::size_t> g_count{0};
 constinit std::atomic_flag g_is_busy = ATOMIC_FLAG_INIT;
 
+// Null: no room.
 const char* keep_path(const char* path) noexcept {
+  const std::size_t count = g_count.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::strcmp(g_modules[i].path, path) == 0) return g_modules[i].path;
+  }
   const std::size_t bytes = std::strlen(path) + 1;
-  if (bytes > kPathBytes - g_path_bytes) return "";
+  if (bytes > kPathBytes - g_path_bytes) return nullptr;
   char* kept = g_paths + g_path_bytes;
   std::memcpy(kept, path, bytes);
   g_path_bytes += bytes;
   return kept;
 }
 
-void read_build_id(const dl_phdr_info& info, const ElfW(Phdr) & header, Module* module) noexcept {
+// False: memory that cannot be read.
+bool read_build_id(std::uintptr_t at, std::size_t left, Module* module) noexcept {
   constexpr std::size_t kAlign = 4;
-  const char* at = reinterpret_cast<const char*>(info.dlpi_addr + header.p_vaddr);
-  std::size_t left = header.p_memsz;
   while (left >= sizeof(ElfW(Nhdr))) {
-    ElfW(Nhdr) note;
-    std::memcpy(&note, at, sizeof note);
-    const std::size_t name = (note.n_namesz + kAlign - 1) / kAlign * kAlign;
-    const std::size_t content = (note.n_descsz + kAlign - 1) / kAlign * kAlign;
-    const std::size_t whole = sizeof note + name + content;
-    if (whole > left) return;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz <= kMaxBuildId && note.n_namesz == 4 &&
-        std::memcmp(at + sizeof note, "GNU", 4) == 0) {
-      std::memcpy(module->build_id, at + sizeof note + name, note.n_descsz);
-      module->build_id_bytes = static_cast<std::uint8_t>(note.n_descsz);
-      return;
+    struct {
+      ElfW(Nhdr) head;
+      char name[4];
+      std::uint8_t id[kMaxBuildId];
+    } note{};
+    if (g_seen.copy(&note, at, left < sizeof note ? left : sizeof note) == 0) return false;
+    const std::size_t name = (note.head.n_namesz + kAlign - 1) / kAlign * kAlign;
+    const std::size_t content = (note.head.n_descsz + kAlign - 1) / kAlign * kAlign;
+    const std::size_t whole = sizeof note.head + name + content;
+    if (whole > left) return true;
+    if (note.head.n_type == NT_GNU_BUILD_ID && note.head.n_descsz <= kMaxBuildId &&
+        note.head.n_namesz == 4 && std::memcmp(note.name, "GNU", 4) == 0) {
+      std::memcpy(module->build_id, note.id, note.head.n_descsz);
+      module->build_id_bytes = static_cast<std::uint8_t>(note.head.n_descsz);
+      return true;
     }
     at += whole;
     left -= whole;
   }
+  return true;
 }
 
-void read_segments(const dl_phdr_info& info, Module* module) noexcept {
-  module->base = info.dlpi_addr;
-  module->start = UINTPTR_MAX;
-  module->end = 0;
-  for (int i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& header = info.dlpi_phdr[i];
-    if (header.p_type == PT_NOTE && module->build_id_bytes == 0) {
-      read_build_id(info, header, module);
-    }
-    if (header.p_type != PT_LOAD) continue;
-    const std::uintptr_t start = info.dlpi_addr + header.p_vaddr;
-    if (start < module->start) module->start = start;
-    if (start + header.p_memsz > module->end) module->end = start + header.p_memsz;
+void read_segment(std::uintptr_t base, const ElfW(Phdr) & header, Module* module) noexcept {
+  if (header.p_type == PT_NOTE && module->build_id_bytes == 0) {
+    read_build_id(base + header.p_vaddr, header.p_memsz, module);
   }
+  if (header.p_type != PT_LOAD) return;
+  const std::uintptr_t start = base + header.p_vaddr;
+  if (start < module->start) module->start = start;
+  if (start + header.p_memsz > module->end) module->end = start + header.p_memsz;
 }
 
 // As the program was started: its file may be gone, or another one, by now. Under g_is_busy.
@@ -98,29 +126,85 @@ const char* executable() noexcept {
 }
 
 // The number of the module, a new one if it was not here before; kMaxModules when there is no room.
-std::size_t note_module(const dl_phdr_info& info, bool is_first) noexcept {
-  Module module{};
-  read_segments(info, &module);
-  const char* name = info.dlpi_name != nullptr ? info.dlpi_name : "";
-  if (is_first && name[0] == '\0') name = executable();
+std::size_t note_module(Seen* seen) noexcept {
+  Module& module = seen->module;
   const std::size_t count = g_count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {
     const Module& known = g_modules[i];
     if (known.base == module.base && known.end == module.end &&
-        std::strcmp(known.path, name) == 0 &&
+        std::strcmp(known.path, seen->path) == 0 &&
         std::memcmp(known.build_id, module.build_id, kMaxBuildId) == 0) {
       return i;
     }
   }
   if (count == kMaxModules) return kMaxModules;
-  module.path = keep_path(name);
-  module.is_executable = is_first;
+  module.path = keep_path(seen->path);
+  if (module.path == nullptr) return kMaxModules;
   module.is_ours = module.start <= reinterpret_cast<std::uintptr_t>(&note_module) &&
                    reinterpret_cast<std::uintptr_t>(&note_module) < module.end;
-  module.is_cuda = is_cuda_library(name);
+  module.is_cuda = is_cuda_library(module.path);
   g_modules[count] = module;
   g_count.store(count + 1, std::memory_order_release);
   return count;
+}
+
+bool is_executable(const LoadedObject& object) noexcept {
+  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  return object.start <= entry && entry < object.end;
+}
+
+// A string of the loader's, up to `capacity`; false: it is gone.
+bool copy_string(std::uintptr_t from, char* to, std::size_t capacity) noexcept {
+  std::size_t copied = 0;
+  while (copied < capacity) {
+    // Not past a page: what lies behind the string may be unmapped.
+    const std::size_t page = 4096 - (from + copied) % 4096;
+    const std::size_t wanted = page < capacity - copied ? page : capacity - copied;
+    const std::size_t got = g_seen.copy(to + copied, from + copied, wanted);
+    if (got == 0) return false;
+    if (std::memchr(to + copied, 0, got) != nullptr) return true;
+    copied += got;
+  }
+  return false;
+}
+
+bool read_headers(const LoadedObject& object, Module* module) noexcept {
+  ElfW(Ehdr) file;
+  if (g_seen.copy(&file, object.start, sizeof file) != sizeof file) return false;
+  // An object whose first segment is not the start of its file has no build-id then.
+  if (std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0) return true;
+  if (file.e_phentsize != sizeof(ElfW(Phdr))) return true;
+  for (std::size_t i = 0; i < file.e_phnum; ++i) {
+    ElfW(Phdr) header;
+    const std::uintptr_t at = object.start + file.e_phoff + i * sizeof header;
+    if (g_seen.copy(&header, at, sizeof header) != sizeof header) return false;
+    read_segment(module->base, header, module);
+  }
+  return true;
+}
+
+// False: it is being unloaded.
+bool read_object(const LoadedObject& object, Seen* seen) noexcept {
+  link_map map;
+  const auto at = reinterpret_cast<std::uintptr_t>(object.map);
+  if (g_seen.copy(&map, at, sizeof map) != sizeof map) return false;
+  Module& module = seen->module;
+  module = {};
+  module.base = map.l_addr;
+  module.start = object.start;
+  module.end = object.end;
+  if (!read_headers(object, &module)) return false;
+  module.is_executable = is_executable(object);
+  seen->path[0] = '\0';
+  if (module.is_executable) {
+    std::snprintf(seen->path, sizeof seen->path, "%s", executable());
+  } else if (map.l_name != nullptr) {
+    const auto name = reinterpret_cast<std::uintptr_t>(map.l_name);
+    if (!copy_string(name, seen->path, sizeof seen->path)) return false;
+  }
+  LoadedObject now;
+  return find_loaded_object(object.start, &now) && now.map == object.map &&
+         now.start == object.start && now.end == object.end;
 }
 
 struct Visit {
@@ -137,13 +221,26 @@ int visit_module(dl_phdr_info* info, std::size_t, void* data) noexcept {
     g_subs = info->dlpi_subs;
     visit->is_changed = true;
   }
-  const std::size_t number = note_module(*info, visit->is_first);
+  Module& module = g_seen.module;
+  module = {};
+  module.base = info->dlpi_addr;
+  module.start = UINTPTR_MAX;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    read_segment(info->dlpi_addr, info->dlpi_phdr[i], &module);
+  }
+  module.is_executable = visit->is_first;
+  const char* name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  strncpy(g_seen.path, name, sizeof g_seen.path - 1);
+  if (visit->is_first && name[0] == '\0') {
+    std::snprintf(g_seen.path, sizeof g_seen.path, "%s", executable());
+  }
+  const std::size_t number = note_module(&g_seen);
   visit->is_first = false;
   if (number < kMaxModules) g_is_seen[number] = true;
   return 0;
 }
 
-void update() noexcept {
+void update_by_list() noexcept {
   Visit visit;
   std::memset(g_is_seen, 0, sizeof g_is_seen);
   dl_iterate_phdr(visit_module, &visit);
@@ -151,6 +248,37 @@ void update() noexcept {
   const std::size_t count = g_count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {
     g_unloaded[i].store(!g_is_seen[i], std::memory_order_relaxed);
+  }
+}
+
+// Whether the object at the module's place is the module, as far as can be told without reading it.
+bool is_there(const Module& module) noexcept {
+  LoadedObject object;
+  return find_loaded_object(module.start, &object) && object.start <= module.start &&
+         module.end <= object.end;
+}
+
+void update_by_index(const std::uintptr_t* addresses, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    LoadedObject object;
+    if (!find_loaded_object(addresses[i] - 1, &object)) continue;
+    if (i != 0 && addresses[i - 1] - 1 >= object.start && addresses[i - 1] - 1 < object.end) {
+      continue;  // the same as before
+    }
+    if (!read_object(object, &g_seen)) continue;
+    const std::size_t number = note_module(&g_seen);
+    const std::size_t known = g_count.load(std::memory_order_relaxed);
+    // What lay there before is gone.
+    for (std::size_t other = 0; other < known; ++other) {
+      const Module& module = g_modules[other];
+      if (module.start < object.end && object.start < module.end) {
+        g_unloaded[other].store(other != number, std::memory_order_relaxed);
+      }
+    }
+  }
+  const std::size_t known = g_count.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < known; ++i) {
+    if (!is_there(g_modules[i])) g_unloaded[i].store(true, std::memory_order_relaxed);
   }
 }
 
@@ -172,11 +300,13 @@ bool is_unloaded(std::size_t number) noexcept {
   return number < kMaxModules && g_unloaded[number].load(std::memory_order_relaxed);
 }
 
-void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules,
-                  std::size_t count) noexcept {
+void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules, std::size_t count,
+                  WhoseStack whose) noexcept {
   for (std::size_t i = 0; i < count; ++i) modules[i] = kNoModule;
   if (take_turn()) {
-    update();
+    g_seen.copy =
+        whose == WhoseStack::kOther && kernel_copies() ? &copy_own_memory : &copy_directly;
+    has_loaded_objects() ? update_by_index(addresses, count) : update_by_list();
     g_is_busy.clear(std::memory_order_release);
   }
   // What is published stays as it is.

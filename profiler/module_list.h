@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects of this process (executable, libraries) as they were when a call site in them was
 // first seen: a library that is unloaded later still has its name, build-id and base. Entries are
-// never removed, and a number once given stays. Any thread: whoever finds another thread at work
-// goes without. No allocation: bounded memory of its own.
+// never removed, and a number once given stays; one that there is no room for is in no module. Any
+// thread: whoever finds another thread at work goes without. No lock of the loader (glibc 2.35 and
+// later), no allocation: bounded memory of its own.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,14 @@ struct Module {
   bool is_executable;           // the program itself
 };
 
-// Brings the list up to date with the loader's and finds the module of each address; kNoModule for
-// those in none (code made at run time). A list that another thread is at is waited for, but not
-// for ever.
-void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules,
-                  std::size_t count) noexcept;
+// Brings the list up to date for these addresses, notes what was unloaded, and finds the module of
+// each address; kNoModule for those in none (code made at run time). A list that another thread is
+// at is waited for, but not for ever. kOwn: the addresses are the caller's, whose stack keeps the
+// objects loaded; others may be unloaded meanwhile, so they are read through the kernel, by a call
+// that a program's threads may be forbidden.
+enum class WhoseStack : std::uint8_t { kOwn, kOther };
+void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules, std::size_t count,
+                  WhoseStack whose = WhoseStack::kOwn) noexcept;
 
 // Null past the end. What it points to does not change.
 const Module* module_at(std::size_t number) noexcept;

@@ -17,6 +17,7 @@
 #include "profiler/clock.h"
 #include "profiler/python_places.h"
 #include "profiler/stack_walk.h"
+#include "profiler/trace/id_table.h"
 #include "profiler/trace/kernel_names.h"
 #include "runtime/driver_scope.h"
 #include "runtime/float_scope.h"
@@ -46,13 +47,17 @@ struct TimedSlot {
 
 namespace {
 
-constexpr std::size_t kMostStreams = 512;  // of a context; later ones share the last
+// Rows of a context, for streams and for threads' default streams; found by hash, with so many
+// tries. Launches on a stream that finds no row are not timed: a shared one would show false times.
+constexpr std::size_t kMostStreams = 16384;
+constexpr std::uint32_t kRowProbes = 64;
 // Slots of streams that are not done stay taken: more tries pass them by, and cost every launch
 // that finds the ring full.
 constexpr std::uint32_t kClaimProbes = 16;
 constexpr std::uint64_t kAnchorPeriodNs = 1'000'000'000;
 // An anchor that takes longer is asked for again at the next look: it would say little.
 constexpr std::uint64_t kAnchorPatienceNs = 2'000'000;
+constexpr long kAnchorPauseNs = 20'000;
 // The first is often interrupted; each costs the context an event record.
 constexpr int kAnchorTries = 3;
 
@@ -61,15 +66,16 @@ const auto kLegacyHandle = reinterpret_cast<CUstream>(0x1);     // CU_STREAM_LEG
 
 struct StreamRow {
   CUstream handle;
-  std::uint32_t tid;  // 0: not a per-thread stream
-  std::uint32_t number;
+  std::uint32_t tid;                  // 0: not a per-thread stream
+  std::atomic<std::uint32_t> number;  // 0: free; release of it publishes the others
 };
 
 // A moment on both clocks. Floats of milliseconds count from here: after an hour they would be off
 // by a quarter of a millisecond, so it moves on.
 struct Anchor {
   CUevent event = nullptr;
-  std::uint64_t host_ns = 0;  // 0: not known yet
+  std::uint64_t host_ns = 0;
+  bool is_set = false;  // host_ns may be 0 where the clock is faked
 };
 
 struct Ring {
@@ -84,8 +90,7 @@ struct Ring {
   CUevent spare_anchor;
 
   runtime::Mutex stream_mutex;  // for adding
-  std::atomic<std::uint32_t> stream_count;
-  StreamRow streams[kMostStreams];
+  StreamRow* streams;           // behind the slots
 
   std::atomic<std::uint32_t> next_slot;
   TimedSlot* slots;  // behind the ring
@@ -114,7 +119,8 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
 
 Ring* make_ring(const runtime::ContextState* context) noexcept {
   const std::uint32_t capacity = g_capacity.load(std::memory_order_relaxed);
-  const std::size_t bytes = sizeof(Ring) + capacity * sizeof(TimedSlot);
+  const std::size_t bytes =
+      sizeof(Ring) + capacity * sizeof(TimedSlot) + kMostStreams * sizeof(StreamRow);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // Zero pages are free slots without events.
@@ -122,6 +128,7 @@ Ring* make_ring(const runtime::ContextState* context) noexcept {
   ring->context = context;
   ring->capacity = capacity;
   ring->slots = reinterpret_cast<TimedSlot*>(ring + 1);
+  ring->streams = reinterpret_cast<StreamRow*>(ring->slots + capacity);
   ring->number = g_ring_count.fetch_add(1, std::memory_order_relaxed) + 1;
   return ring;
 }
@@ -175,12 +182,20 @@ void release_slot(TimedSlot& slot) noexcept {
   slot.state.store(kFree, std::memory_order_release);
 }
 
-std::uint32_t find_stream_row(const Ring& ring, CUstream handle, std::uint32_t tid) noexcept {
-  const std::uint32_t count = ring.stream_count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (ring.streams[i].handle == handle && ring.streams[i].tid == tid) return i;
+struct FoundRow {
+  std::uint32_t index;  // kMostStreams: none is left
+  bool is_known;        // else it is free
+};
+
+FoundRow find_stream_row(const Ring& ring, CUstream handle, std::uint32_t tid) noexcept {
+  const std::uint64_t hash = hash_next(reinterpret_cast<std::uintptr_t>(handle), tid);
+  for (std::uint32_t probe = 0; probe < kRowProbes; ++probe) {
+    const auto index = static_cast<std::uint32_t>((hash + probe) % kMostStreams);
+    const StreamRow& row = ring.streams[index];
+    if (row.number.load(std::memory_order_acquire) == 0) return {index, false};
+    if (row.handle == handle && row.tid == tid) return {index, true};
   }
-  return kMostStreams;
+  return {kMostStreams, false};
 }
 
 // Handles are reused; a stream that got the handle of a dead one continues its track.
@@ -190,17 +205,17 @@ std::uint32_t stream_index(Ring& ring, const LaunchFacts& facts) noexcept {
   const bool is_default = is_per_thread || facts.stream == kLegacyHandle;
   const CUstream handle = is_default ? nullptr : facts.stream;
   const std::uint32_t tid = is_per_thread ? own_tid() : 0;
-  std::uint32_t index = find_stream_row(ring, handle, tid);
-  if (index != kMostStreams) return index;
+  FoundRow found = find_stream_row(ring, handle, tid);
+  if (found.is_known || found.index == kMostStreams) return found.index;
   const runtime::MutexGuard guard(ring.stream_mutex);
-  index = find_stream_row(ring, handle, tid);
-  if (index != kMostStreams) return index;
-  index = ring.stream_count.load(std::memory_order_relaxed);
-  if (index == kMostStreams) return kMostStreams - 1;
-  const std::uint32_t number = g_stream_count.fetch_add(1, std::memory_order_relaxed) + 1;
-  ring.streams[index] = {handle, tid, number};
-  ring.stream_count.store(index + 1, std::memory_order_release);
-  return index;
+  found = find_stream_row(ring, handle, tid);
+  if (found.is_known || found.index == kMostStreams) return found.index;
+  StreamRow& row = ring.streams[found.index];
+  row.handle = handle;
+  row.tid = tid;
+  row.number.store(g_stream_count.fetch_add(1, std::memory_order_relaxed) + 1,
+                   std::memory_order_release);
+  return found.index;
 }
 
 bool make_events(const Ring& ring, TimedSlot& slot) noexcept {
@@ -249,7 +264,8 @@ bool record_anchor(Ring& ring, CUevent event, std::uint64_t* host_ns,
                    std::uint64_t* gap_ns) noexcept {
   const std::uint64_t start = monotonic_ns();
   if (runtime::real.cuEventRecord(event, ring.own_stream) != CUDA_SUCCESS) return false;
-  for (;;) {
+  // Counted too: the clock may stand still.
+  for (std::uint64_t waited = 0;; waited += kAnchorPauseNs) {
     const CUresult result = runtime::real.cuEventQuery(event);
     const std::uint64_t now = monotonic_ns();
     if (result == CUDA_SUCCESS) {
@@ -258,7 +274,8 @@ bool record_anchor(Ring& ring, CUevent event, std::uint64_t* host_ns,
       return true;
     }
     if (result != CUDA_ERROR_NOT_READY || now - start > kAnchorPatienceNs) return false;
-    const timespec pause{0, 20'000};
+    if (waited > kAnchorPatienceNs) return false;
+    const timespec pause{0, kAnchorPauseNs};
     nanosleep(&pause, nullptr);
   }
 }
@@ -287,6 +304,7 @@ void move_anchor(Ring& ring) noexcept {
     least_gap = gap_ns;
     std::swap(ring.anchor.event, ring.spare_anchor);
     ring.anchor.host_ns = host_ns;
+    ring.anchor.is_set = true;
   }
 }
 
@@ -308,7 +326,7 @@ Reading read_times(const Ring& ring, TimedSlot* slot) noexcept {
   const CUresult done = runtime::real.cuEventQuery(slot->behind);
   if (done == CUDA_ERROR_NOT_READY) return Reading::kNotReady;
   if (done != CUDA_SUCCESS) return Reading::kFailed;
-  if (ring.anchor.host_ns == 0) return Reading::kNotReady;
+  if (!ring.anchor.is_set) return Reading::kNotReady;
   if (!time_on_host(ring.anchor, slot->before, &slot->device_start_ns) ||
       !time_on_host(ring.anchor, slot->behind, &slot->device_end_ns)) {
     return Reading::kFailed;
@@ -323,7 +341,9 @@ Reading read_times(const Ring& ring, TimedSlot* slot) noexcept {
 // again: what comes later on it is not done either.
 void read_ring(Ring& ring) noexcept {
   const runtime::DriverScope scope(ring.context, true);
-  if (monotonic_ns() - ring.anchor.host_ns > kAnchorPeriodNs) move_anchor(ring);
+  if (!ring.anchor.is_set || monotonic_ns() - ring.anchor.host_ns > kAnchorPeriodNs) {
+    move_anchor(ring);
+  }
   std::bitset<kMostStreams> is_waiting;
   for_each_used_slot(ring, [&](TimedSlot& slot) {
     if (slot.state.load(std::memory_order_acquire) != kRecorded) return;
@@ -397,7 +417,7 @@ void destroy_objects(Ring& ring) noexcept {
   ring.generation.fetch_add(1, std::memory_order_relaxed);
   destroy_event(&ring.anchor.event);
   destroy_event(&ring.spare_anchor);
-  ring.anchor.host_ns = 0;
+  ring.anchor.is_set = false;
   if (ring.own_stream != nullptr) runtime::real.cuStreamDestroy_v2(ring.own_stream);
   ring.own_stream = nullptr;
 }
@@ -425,7 +445,7 @@ TimedSlot* begin_device_time(const LaunchFacts& facts) noexcept {
   }
   fill(*ring, slot, facts);
   CUresult recorded = CUDA_ERROR_UNKNOWN;
-  if (make_events(*ring, *slot)) {
+  if (slot->stream != kMostStreams && make_events(*ring, *slot)) {
     const runtime::DriverScope scope(nullptr);
     recorded = record(slot->before, facts.stream, facts.is_per_thread);
   }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reader of this process's memory that cannot fault and cannot leave its bounds. Any thread,
-// signal handlers included; errno may change.
+// A reader of bytes in this process's memory that cannot leave its bounds. Any thread, signal
+// handlers included.
 #pragma once
 
-#include <cstring>
-
-#include "profiler/trace/own_memory.h"
+#include <cstddef>
+#include <cstdint>
 
 namespace profiler {
 
-// A run of bytes, copied piece by piece. After the end, or where memory cannot be read, it yields
-// zeros and is no longer good.
+// A run of bytes. After the end it yields zeros and is no longer good.
 class OwnBytes {
  public:
   OwnBytes(std::uintptr_t from, std::uintptr_t end) noexcept : at_(from), end_(end) {}
@@ -30,18 +28,21 @@ class OwnBytes {
   }
 
   std::uint8_t byte() noexcept {
-    if (is_at_end() || (at_ - buffer_at_ >= buffered_ && !fill())) {
+    if (is_at_end()) {
       is_good_ = false;
       return 0;
     }
-    return buffer_[at_++ - buffer_at_];
+    return *reinterpret_cast<const std::uint8_t*>(at_++);
   }
   template <typename Value>
   Value value() noexcept {
-    std::uint8_t bytes[sizeof(Value)];
-    for (std::uint8_t& each : bytes) each = byte();
-    Value value;
-    std::memcpy(&value, bytes, sizeof value);
+    Value value{};
+    if (!is_good_ || at_ >= end_ || end_ - at_ < sizeof value) {
+      is_good_ = false;
+      return value;
+    }
+    __builtin_memcpy(&value, reinterpret_cast<const void*>(at_), sizeof value);
+    at_ += sizeof value;
     return value;
   }
   std::uint64_t unsigned_leb() noexcept {
@@ -69,18 +70,8 @@ class OwnBytes {
   }
 
  private:
-  bool fill() noexcept {
-    const std::uintptr_t left = end_ - at_;
-    buffer_at_ = at_;
-    buffered_ = copy_own_memory(buffer_, at_, left < sizeof buffer_ ? left : sizeof buffer_);
-    return buffered_ != 0;
-  }
-
   std::uintptr_t at_, end_;
-  std::uintptr_t buffer_at_ = 0;
-  std::size_t buffered_ = 0;
   bool is_good_ = true;
-  std::uint8_t buffer_[256];  // most descriptions fit, and a handler's stack may be small
 };
 
 }  // namespace profiler

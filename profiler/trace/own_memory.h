@@ -19,12 +19,17 @@ inline void start_own_memory() noexcept {
   g_own_pid.store(getpid(), std::memory_order_relaxed);
 }
 
+// False once a thread of the program has a filter of system calls, which may punish this one: for
+// those that run on the program's threads.
+inline constinit std::atomic<bool> g_may_copy{true};
+
 // Bytes copied: fewer than asked for where readable memory ends, 0 where the kernel forbids it.
 // syscall() because a sanitizer would look into the libc function.
 inline std::size_t copy_own_memory(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
   const iovec local{to, bytes};
   const iovec remote{reinterpret_cast<void*>(from), bytes};
-  const long pid = g_own_pid.load(std::memory_order_relaxed);
+  const long known = g_own_pid.load(std::memory_order_relaxed);
+  const long pid = known != 0 ? known : getpid();
   const long copied = syscall(SYS_process_vm_readv, pid, &local, 1L, &remote, 1L, 0L);
   return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }

@@ -65,6 +65,7 @@ struct TraceHeader {
   std::uint64_t ring_samples;          // per thread
   std::uint64_t device_ring_launches;  // 0: device timing is off
   std::uint64_t samples_kept, samples_dropped;
+  std::uint64_t threads_left_out;  // of the samples, as their stacks have no room for a signal
   std::uint64_t launches_kept, launches_dropped;
   std::uint64_t launches_untimed;  // in captures, or where events could not be had
   std::uint64_t spans_kept, spans_dropped;

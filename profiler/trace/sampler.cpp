@@ -301,6 +301,7 @@ Progress progress_of(Thread& thread) noexcept {
 bool may_be_sampled(pid_t tid) noexcept {
   ThreadStatus status;
   if (!read_thread_status(tid, &status)) return false;
+  if (status.is_filtered) g_may_copy.store(false, std::memory_order_relaxed);
   if (std::strncmp(status.name, "cajeta-", 7) == 0) return false;
   return (status.blocked_signals >> (kSampleSignal - 1) & 1) == 0;
 }

@@ -42,22 +42,36 @@ Registers registers_of(const mcontext_t& context) noexcept {
   return registers;
 }
 
-// What is in use of the calling thread's stack: mapped whatever happens.
+// Memory that is mapped whatever happens: what is in use of a stack.
 struct UsedStack {
-  std::uintptr_t low, high;  // equal: the interrupted code is on another one
+  std::uintptr_t low = 0, high = 0;
+
+  bool holds(std::uintptr_t from, std::size_t bytes) const noexcept {
+    return from >= low && from < high && bytes <= high - from;
+  }
 };
 
-UsedStack used_part(const ThreadStack& stack, std::uintptr_t pointer) noexcept {
-  if (pointer < stack.low || pointer >= stack.high) return {0, 0};
-  return {pointer, stack.high};
+UsedStack used_part(std::uintptr_t low, std::uintptr_t high, std::uintptr_t pointer) noexcept {
+  return pointer >= low && pointer < high ? UsedStack{pointer, high} : UsedStack{};
+}
+
+UsedStack used_alternative(const stack_t& stack, std::uintptr_t pointer) noexcept {
+  const auto low = reinterpret_cast<std::uintptr_t>(stack.ss_sp);
+  return used_part(low, low + stack.ss_size, pointer);
 }
 
 class StackReader {
  public:
-  StackReader(const UsedStack& own, std::uint8_t* window) noexcept : own_(own), window_(window) {}
+  StackReader(const UsedStack& own, const UsedStack& alternative, std::uint8_t* window) noexcept
+      : own_(own), alternative_(alternative), window_(window) {}
+
+  // The interrupted code of a handler is on the thread's own stack again.
+  void enter(const ThreadStack& stack, std::uintptr_t pointer) noexcept {
+    if (own_.high == 0) own_ = used_part(stack.low, stack.high, pointer);
+  }
 
   bool read(void* to, std::uintptr_t from, std::size_t bytes) noexcept {
-    if (from >= own_.low && from < own_.high && bytes <= own_.high - from) {
+    if (own_.holds(from, bytes) || alternative_.holds(from, bytes)) {
       copy_bytes(to, reinterpret_cast<const void*>(from), bytes);
       return true;
     }
@@ -75,13 +89,14 @@ class StackReader {
   }
   bool copy_from(std::uintptr_t from) noexcept {
     if (copies_ == kMostCopies) return false;
+    if (!g_may_copy.load(std::memory_order_relaxed)) return false;
     ++copies_;
     start_ = from;
     size_ = copy_own_memory(window_, from, WalkMemory::kWindowBytes);
     return size_ != 0;
   }
 
-  UsedStack own_;
+  UsedStack own_, alternative_;
   std::uint8_t* window_;
   std::uintptr_t start_ = 0;
   std::size_t size_ = 0;
@@ -121,8 +136,10 @@ class Walk {
  public:
   Walk(const ucontext_t& context, const ThreadStack& own, WalkMemory& memory) noexcept
       : now_(registers_of(context.uc_mcontext)),
+        own_(own),
         memory_(memory),
-        stack_(used_part(own, now_.stack), memory.window) {}
+        stack_(used_part(own.low, own.high, now_.stack),
+               used_alternative(context.uc_stack, now_.stack), memory.window) {}
 
   std::uintptr_t instruction() const noexcept { return now_.instruction; }
   // Whether the instruction is one that was interrupted: no call returns to it.
@@ -187,11 +204,13 @@ class Walk {
     const std::uintptr_t at = now_.stack + offsetof(ucontext_t, uc_mcontext);
     if (!stack_.read(&context, at, sizeof context)) return false;
     now_ = registers_of(context);
+    stack_.enter(own_, now_.stack);
     is_interrupted_ = true;
     return now_.instruction != 0;
   }
 
   Registers now_;
+  const ThreadStack& own_;
   WalkMemory& memory_;
   StackReader stack_;
   bool is_interrupted_ = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stack that a signal interrupted, for its handler: by unwind tables where there are any, else
-// along frame pointers. The thread's own stack is read as it is, any other memory through the
-// kernel, a window at a time, so that whatever registers hold, nothing faults. No lock, no
-// allocation, bounded work; errno may change.
+// along frame pointers. The thread's own stack and its alternative one are read as they are, others
+// (of coroutines) through the kernel, a window at a time, so that whatever registers hold, nothing
+// faults. No lock, no allocation, bounded work; errno may change.
 #pragma once
 
 #include <cstddef>

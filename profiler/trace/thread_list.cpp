@@ -70,6 +70,8 @@ bool read_thread_status(pid_t tid, ThreadStatus* status) noexcept {
   text[bytes] = 0;
   const char* name = find_line(text, "Name:");
   const char* blocked = find_line(text, "SigBlk:");
+  const char* filter = find_line(text, "Seccomp:");
+  status->is_filtered = filter != nullptr && *filter != '0';
   if (name == nullptr || blocked == nullptr) return false;
   std::size_t length = std::strcspn(name, "\n");
   if (length >= sizeof status->name) length = sizeof status->name - 1;

@@ -16,6 +16,7 @@ bool list_threads(void (*take)(void* context, pid_t tid), void* context) noexcep
 struct ThreadStatus {
   char name[16];
   std::uint64_t blocked_signals;  // bit signal - 1
+  bool is_filtered;               // its system calls (seccomp)
 };
 bool read_thread_status(pid_t tid, ThreadStatus* status) noexcept;
 

@@ -5,18 +5,18 @@
 #include "profiler/trace/trace.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 
+#include "profiler/loaded_object.h"
 #include "profiler/process_facts.h"
 #include "profiler/python_frame.h"
 #include "profiler/report_path.h"
 #include "profiler/trace/device_timer.h"
+#include "profiler/trace/gate.h"
 #include "profiler/trace/sampler.h"
 #include "profiler/trace/span_rings.h"
 #include "profiler/trace/trace_writer.h"
@@ -39,7 +39,7 @@ constexpr long kNamePatienceNs = 60'000'000'000;
 constinit TraceWriter g_writer;
 TraceHeader g_header;
 constinit TraceOutput g_output;
-sem_t g_end_wanted, g_is_drained, g_is_finished;
+constinit Gate g_end_wanted, g_is_drained, g_is_finished;
 constinit std::atomic<bool> g_has_thread{false};
 
 void take_span(void*, const HostSpan& span) noexcept {
@@ -59,6 +59,7 @@ void update_header() noexcept {
   const DeviceCounts device = device_counts();
   g_header.samples_kept = samples.kept;
   g_header.samples_dropped = samples.dropped;
+  g_header.threads_left_out = samples.left_out;
   g_header.launches_dropped = device.dropped;
   g_header.launches_untimed = device.untimed;
   g_header.spans_dropped = dropped_spans();
@@ -111,22 +112,11 @@ void finish() noexcept {
   drain();
   g_header.launches_untimed += outstanding_launches();
   const bool is_written = flush();
-  sem_post(&g_is_drained);
+  g_is_drained.open();
   if (!is_written) return;
   g_header.is_complete = true;
   g_writer.add_symbols();
   if (flush()) say_what_was_written();
-}
-
-// False when it did not come in time.
-bool wait_for(sem_t* semaphore, long ns) noexcept {
-  timespec limit = runtime::read_real_clock(CLOCK_REALTIME);
-  limit.tv_sec += (limit.tv_nsec + ns) / 1'000'000'000;
-  limit.tv_nsec = (limit.tv_nsec + ns) % 1'000'000'000;
-  int result = 0;
-  while ((result = sem_timedwait(semaphore, &limit)) != 0 && errno == EINTR) {
-  }
-  return result == 0;
 }
 
 void* run(void*) noexcept {
@@ -137,10 +127,10 @@ void* run(void*) noexcept {
     if (!is_writing) continue;
     drain();
     is_writing = flush();
-  } while (!wait_for(&g_end_wanted, kPeriodNs));
+  } while (!g_end_wanted.wait(kPeriodNs));
   if (is_writing) finish();
-  sem_post(&g_is_drained);
-  sem_post(&g_is_finished);
+  g_is_drained.open();
+  g_is_finished.open();
   return nullptr;
 }
 
@@ -173,6 +163,7 @@ bool start_file(const runtime::Options& options) noexcept {
 
 void start_trace(const runtime::Options& options) noexcept {
   const int saved_errno = errno;
+  start_loaded_objects();
   g_header = {};
   g_header.sample_hz = options.sample_hz;
   g_header.ring_samples = options.sample_ring;
@@ -181,9 +172,6 @@ void start_trace(const runtime::Options& options) noexcept {
                                                static_cast<std::uint32_t>(options.sample_ring))) {
     g_header.sample_hz = 0;
   }
-  sem_init(&g_end_wanted, 0, 0);
-  sem_init(&g_is_drained, 0, 0);
-  sem_init(&g_is_finished, 0, 0);
   if (!start_file(options) || !start_thread()) {
     runtime::warn("CAJETA_PROFILER_OUT: cannot write \"%s\": %s; there will be no trace",
                   g_output.path(), reason_of(errno));
@@ -200,8 +188,8 @@ void start_trace(const runtime::Options& options) noexcept {
 void finish_trace() noexcept {
   if (!g_has_thread.load(std::memory_order_relaxed)) return;
   const int saved_errno = errno;
-  sem_post(&g_end_wanted);
-  if (wait_for(&g_is_drained, kDrainPatienceNs)) wait_for(&g_is_finished, kNamePatienceNs);
+  g_end_wanted.open();
+  if (g_is_drained.wait(kDrainPatienceNs)) g_is_finished.wait(kNamePatienceNs);
   errno = saved_errno;
 }
 

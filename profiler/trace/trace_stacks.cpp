@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/trace/trace_stacks.h"
 
-#include <link.h>
-
 #include <algorithm>
+
+#include "profiler/loaded_object.h"
 
 namespace profiler {
 namespace {
@@ -13,15 +13,13 @@ namespace interned = perfetto::interned;
 // What a frame's names may take of the trace when it is full: two of them, see trace_symbols.h.
 constexpr std::size_t kNameReserve = 768;
 
-// How often the loader's list has changed: an address may mean something else since.
-std::uint64_t loader_changes() noexcept {
-  std::uint64_t changes = 0;
-  const auto take_first = [](dl_phdr_info* info, std::size_t, void* data) {
-    *static_cast<std::uint64_t*>(data) = info->dlpi_adds + info->dlpi_subs;
-    return 1;
-  };
-  dl_iterate_phdr(take_first, &changes);
-  return changes;
+// What lies at the address: it may mean something else after a library was unloaded.
+std::uint64_t object_at(std::uintptr_t address, LoadedObject* last) noexcept {
+  if ((address < last->start || address >= last->end) && !find_loaded_object(address, last)) {
+    *last = {};
+    return 0;
+  }
+  return hash_next(reinterpret_cast<std::uintptr_t>(last->map), last->start ^ last->unwind);
 }
 
 std::uint64_t module_iid(std::uint16_t module) noexcept {
@@ -83,11 +81,13 @@ std::uint64_t TraceStacks::find(const TraceStack& stack, bool is_first_exact) no
   if (file_->is_closed()) return 0;
   std::uintptr_t returns[kTraceDepth];
   std::size_t depth = 0;
-  std::uint64_t key = loader_changes();
+  std::uint64_t key = 0;
+  LoadedObject last{};
   for (std::size_t i = 0; i < stack.depth && depth < kTraceDepth; ++i) {
     if (stack.addresses[i] == 0) continue;
     returns[depth] = stack.addresses[i] + (is_first_exact && i == 0 ? 1 : 0);
-    key = hash_next(key, returns[depth++]);
+    key = hash_next(key, returns[depth] + object_at(returns[depth] - 1, &last));
+    ++depth;
   }
   if (depth == 0 && stack.python == nullptr) return 0;
   key = hash_next(key, reinterpret_cast<std::uintptr_t>(stack.python));
@@ -99,7 +99,7 @@ std::uint64_t TraceStacks::find(const TraceStack& stack, bool is_first_exact) no
 std::uint64_t TraceStacks::write(const std::uintptr_t* returns, std::size_t depth,
                                  const PythonPlace* python) noexcept {
   std::uint16_t modules[kTraceDepth];
-  find_modules(returns, modules, depth);
+  find_modules(returns, modules, depth, WhoseStack::kOther);
   for (std::size_t i = 0; i < depth; ++i) {
     if (!write_module(modules[i])) return 0;
   }

@@ -139,6 +139,7 @@ void TraceWriter::encode_header(const TraceHeader& header, ProtobufWriter* out) 
       {"device_ring_launches", header.device_ring_launches},
       {"samples_kept", header.samples_kept},
       {"samples_dropped", header.samples_dropped},
+      {"threads_left_out", header.threads_left_out},
       {"launches_kept", header.launches_kept},
       {"launches_dropped", header.launches_dropped},
       {"launches_untimed", header.launches_untimed},

@@ -3,27 +3,18 @@
 // not write for x86-64 (other encodings, other registers as the frame) is taken as unknown.
 #include "profiler/trace/unwind_rules.h"
 
-#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 
+#include <cstddef>
+
+#include "profiler/loaded_object.h"
 #include "profiler/trace/own_bytes.h"
-#include "runtime/loaded_image.h"
-#include "runtime/reentry.h"
 
 namespace profiler {
 
 #if defined(__x86_64__)
 namespace {
-
-// `struct dl_find_object` of <dlfcn.h>, which headers before glibc 2.35 do not have.
-struct FoundObject {
-  unsigned long long flags;
-  void *map_start, *map_end, *link_map, *eh_frame;
-  unsigned long long reserved[7];
-};
-using FindObject = int (*)(void* address, FoundObject* result);
-
-// Written by start_unwind_rules(), before any signal.
-FindObject g_find_object = nullptr;
 
 // DWARF's numbers.
 constexpr std::uint64_t kRbp = 6;
@@ -69,6 +60,27 @@ struct Common {
   std::uintptr_t program = 0, program_end = 0;
 };
 
+// The part of the object that is one piece of its file with the table: there may be holes between
+// such pieces. The first one begins with the file's header.
+UnwindTable segment_of(const UnwindTable& object) noexcept {
+  ElfW(Ehdr) file;
+  __builtin_memcpy(&file, reinterpret_cast<const void*>(object.start), sizeof file);
+  if (__builtin_memcmp(file.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (file.e_phentsize != sizeof(ElfW(Phdr)) || file.e_phoff + file.e_phnum * 64u > 4096) return {};
+  const auto* headers = reinterpret_cast<const ElfW(Phdr)*>(object.start + file.e_phoff);
+  // Addresses in the file are told from the first piece's.
+  std::uintptr_t base = 0;
+  for (std::size_t i = 0; i < file.e_phnum; ++i) {
+    const ElfW(Phdr)& header = headers[i];
+    if (header.p_type != PT_LOAD) continue;
+    if (header.p_offset == 0) base = object.start - header.p_vaddr;
+    const std::uintptr_t start = base + header.p_vaddr;
+    if (object.header < start || object.header - start >= header.p_filesz) continue;
+    return {object.header, start + header.p_filesz, start};
+  }
+  return {};
+}
+
 // The function that starts last at or before `address`; 0: none.
 std::uintptr_t find_description(const UnwindTable& table, std::uintptr_t address) noexcept {
   OwnBytes header(table.header, table.end);
@@ -86,26 +98,21 @@ std::uintptr_t find_description(const UnwindTable& table, std::uintptr_t address
   };
   const std::uintptr_t rows = header.at();
   if (count > (table.end - rows) / sizeof(Row)) return 0;
+  const auto row = [rows](std::uint64_t number) noexcept {
+    Row value;
+    __builtin_memcpy(&value, reinterpret_cast<const Row*>(rows) + number, sizeof value);
+    return value;
+  };
   const auto wanted = static_cast<std::int64_t>(address - table.header);
   std::uint64_t first = 0;  // at or before the row that is looked for, if there is one
-  Row block[64];
-  while (count > 64) {
-    Row middle;
+  while (count > 1) {
     const std::uint64_t half = count / 2;
-    if (copy_own_memory(&middle, rows + (first + half) * sizeof(Row), sizeof middle) !=
-        sizeof middle) {
-      return 0;
-    }
-    if (middle.start <= wanted) first += half;
-    count = middle.start <= wanted ? count - half : half;
+    const bool is_behind = row(first + half).start <= wanted;
+    if (is_behind) first += half;
+    count = is_behind ? count - half : half;
   }
-  const std::size_t bytes = count * sizeof(Row);
-  if (copy_own_memory(block, rows + first * sizeof(Row), bytes) != bytes) return 0;
-  std::uintptr_t found = 0;
-  for (std::uint64_t row = 0; row < count && block[row].start <= wanted; ++row) {
-    found = table.header + static_cast<std::uintptr_t>(std::intptr_t{block[row].description});
-  }
-  return found;
+  if (row(first).start > wanted) return 0;
+  return table.header + static_cast<std::uintptr_t>(std::intptr_t{row(first).description});
 }
 
 // Sets the end of the entry that `bytes` is at.
@@ -354,30 +361,29 @@ bool Program::step(OwnBytes& bytes, std::uint8_t code) noexcept {
 }  // namespace
 
 bool start_unwind_rules() noexcept {
-  g_find_object = reinterpret_cast<FindObject>(runtime::find_first_symbol("_dl_find_object"));
-  return g_find_object != nullptr;
+  return start_loaded_objects();
 }
 
 UnwindTable find_unwind_table(std::uintptr_t address) noexcept {
-  FoundObject found;
-  if (g_find_object == nullptr || g_find_object(reinterpret_cast<void*>(address), &found) != 0) {
-    return {};
-  }
-  const auto header = reinterpret_cast<std::uintptr_t>(found.eh_frame);
-  const auto end = reinterpret_cast<std::uintptr_t>(found.map_end);
-  return header < end ? UnwindTable{header, end} : UnwindTable{};
+  LoadedObject found;
+  if (!find_loaded_object(address, &found)) return {};
+  if (found.unwind < found.start || found.unwind >= found.end) return {};
+  return {found.unwind, found.end, found.start};
 }
 
-bool find_unwind_function(const UnwindTable& table, std::uintptr_t address,
+bool find_unwind_function(const UnwindTable& object, std::uintptr_t address,
                           UnwindFunction* function) noexcept {
+  const UnwindTable table = segment_of(object);
+  if (table.header == 0) return false;
   const std::uintptr_t description = find_description(table, address);
-  if (description == 0 || description >= table.end) return false;
+  if (description < table.start || description >= table.end) return false;
   OwnBytes bytes(description, table.end);
   if (!enter(bytes)) return false;
   const std::uintptr_t common_field = bytes.at();
   const auto back = bytes.value<std::uint32_t>();
   Common common;
-  if (back == 0 || !read_common(common_field - back, table.end, &common)) return false;
+  if (back == 0 || back > common_field - table.start) return false;
+  if (!read_common(common_field - back, table.end, &common)) return false;
 
   const std::uintptr_t start_field = bytes.at();
   function->start = sized(bytes, common.encoding);

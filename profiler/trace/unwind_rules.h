@@ -2,9 +2,9 @@
 // How to get from a frame to its caller, read from the unwind tables (.eh_frame) of the object that
 // holds the instruction. For signal handlers, where libunwind cannot be used: it asks the loader
 // under a lock that the interrupted thread may hold. The loader's own index needs no lock (glibc
-// 2.35 and later), and tables are copied through the kernel, as an object may be unloaded
-// meanwhile. Any thread; no lock, no allocation; errno may change. x86-64; elsewhere nothing is
-// known.
+// 2.35 and later). Tables are read where they lie: code that is on the stack is not unloaded, and a
+// copy through the kernel is a call that a sandbox may punish. Any thread; no lock, no allocation;
+// errno may change. x86-64; elsewhere nothing is known.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct UnwindRule {
 };
 
 struct UnwindTable {
-  std::uintptr_t header;  // .eh_frame_hdr; 0: no object holds the address, or it has no table
-  std::uintptr_t end;     // of the object
+  std::uintptr_t header;      // .eh_frame_hdr; 0: no object holds the address, or it has no table
+  std::uintptr_t end, start;  // of the object
 };
 
 // One row of the table that a function's unwind program makes.
@@ -56,10 +56,10 @@ struct UnwindFunction {
 // Looks for the loader's index. False: find_unwind_table() never finds one.
 bool start_unwind_rules() noexcept;
 UnwindTable find_unwind_table(std::uintptr_t address) noexcept;
-// Searches the table: a dozen copies.
+// Searches the table.
 bool find_unwind_function(const UnwindTable& table, std::uintptr_t address,
                           UnwindFunction* function) noexcept;
-// One copy. `address` lies in the function.
+// `address` lies in the function.
 UnwindRule read_unwind_rule(const UnwindFunction& function, std::uintptr_t address) noexcept;
 
 }  // namespace profiler

@@ -26,7 +26,7 @@ def dies(host, kind, command=None, status=None):
     command = command or [host.program("dying"), kind]
     report = host.path("report.json")
     for name in ("stderr", report):
-        runs = host.same_as_bare(command, extra={"CAJETA_XPU_REPORT": name})
+        runs = host.same_as_bare(command, extra={"CAJETA_XPU_REPORT": name})  # text report
         require(runs["bare"].returncode == (KINDS[kind] if status is None else status), f"bare: {runs['bare']}")
     if kind != "reset":  # which took our handler away
         with open(report, encoding="utf-8") as file:

@@ -29,7 +29,7 @@ def written_by(program):
 def check_header(trace):
     expected = {
         "command": "write_trace", "format": 1, "sample_hz": 1000, "ring_samples": 4096, "device_ring_launches": 8192,
-        "samples_kept": 7, "samples_dropped": 0, "launches_kept": 6, "launches_dropped": 0, "launches_untimed": 3,
+        "samples_kept": 7, "samples_dropped": 0, "threads_left_out": 0, "launches_kept": 6, "launches_dropped": 0, "launches_untimed": 3,
         "spans_kept": 4, "spans_dropped": 0, "bytes_dropped": 0, "own_cost_ns": 123456789, "is_complete": 1}
     for key, value in expected.items():
         require(trace.header.get(key) == value, f"{key}: {trace.header.get(key)}, not {value}")

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -226,6 +227,25 @@ TEST_CASE_METHOD(Fixture, "a stream that is not done holds back its own launches
   taken = drain();
   REQUIRE(taken.size() == 2);
   CHECK(std::string(taken[0].kernel) == "_Z5firstv");
+}
+
+TEST_CASE_METHOD(Fixture, "each of thousands of streams has a row of its own") {
+  // One that is not done, among the last, holds back nobody else's.
+  constexpr std::uintptr_t kStreams = 4000;
+  std::map<std::uint32_t, std::uint64_t> handles;
+  for (std::uintptr_t i = 1; i <= kStreams; ++i) {
+    script.completes_at_once = i != kStreams - 10;
+    REQUIRE(launch(handle<CUstream>(i << 8)));
+    for (const TimedLaunch& one : drain()) handles[one.stream.number] = one.stream.handle;
+  }
+  CHECK(handles.size() == kStreams - 1);
+  std::set<std::uint64_t> distinct;
+  for (const auto& [number, value] : handles) distinct.insert(value);
+  CHECK(distinct.size() == kStreams - 1);
+  CHECK(dropped() == 0);
+  CHECK(untimed() == 0);
+  complete_all();
+  CHECK(drain().size() == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "default streams: the legacy one, and one of each thread") {

@@ -157,7 +157,9 @@ class World final : private Observer {
   // Submitting launches fails from here on.
   void fail_launches();
 
-  // Answers of the driver to single entries, ahead of all else.
+  // Answers of the driver to single entries, ahead of all else: while a row is called, and after
+  // keep_answering() always.
+  void keep_answering() { is_armed_ = true; }
   std::map<EntryId, std::function<CUresult(const Arguments&)>> answers;
 
   fake::Driver driver;
