@@ -32,6 +32,8 @@ const char* name(DirectReason reason) noexcept {
       "after a fault",
       "queueing stopped",
       "profiler armed",
+      "no deadline thread",
+      "real-time thread",
   };
   static_assert(sizeof kNames / sizeof *kNames == static_cast<std::size_t>(DirectReason::kCount));
   return kNames[static_cast<std::size_t>(reason)];

@@ -34,6 +34,8 @@ enum class DirectReason : std::uint8_t {
   kFault,     // a fault has been reported; the driver says whether it is this context's
   kStopped,   // queueing stopped for this process
   kProfiler,  // the profiler times each launch
+  kNoThread,  // no thread bounds how long it would wait
+  kRealTime,  // the program's thread may keep ours from running
   kCount,
 };
 const char* name(DirectReason reason) noexcept;

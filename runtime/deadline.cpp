@@ -22,6 +22,13 @@ constexpr int kIdleScans = 200;
 constinit std::uint64_t g_period_ns = 100'000;
 constinit pthread_t g_thread{};
 constinit std::atomic<bool> g_has_thread{false};
+constinit std::atomic<std::uint32_t> g_is_done{0};  // the thread has left its loop
+
+// Launches that are to pass before a thread is tried for again, up to 4,096 of them: a try takes
+// about as long as ten launches.
+constexpr std::uint32_t kMostDoublings = 12;
+constinit std::atomic<std::uint32_t> g_failed_tries{0};
+constinit std::atomic<std::uint32_t> g_skipped_tries{0};
 
 // Waits while the word holds `value`, at most `timeout` (null: for ever).
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
@@ -39,10 +46,13 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
 
 constinit std::atomic<std::uint32_t> Deadline::state_{Deadline::kNoThread};
 constinit std::atomic<std::uint32_t> Deadline::hold_{Deadline::kNoHold};
+constinit std::atomic<bool> Deadline::asks_policy_{false};
 
 void Deadline::configure(std::uint64_t deadline_us) noexcept {
   g_period_ns = deadline_us * 500;
   hold_.store(kNoHold);
+  g_failed_tries.store(0);
+  g_skipped_tries.store(0);
   state_.store(kNoThread);
 }
 
@@ -106,7 +116,9 @@ void* Deadline::run(void*) noexcept {
                         static_cast<long>(g_period_ns % 1'000'000'000)};
   for (;;) {
     // On the state, so that stop() need not wait for a long deadline to pass.
-    futex_wait(state_, kAwake, &period);
+    const std::uint32_t state = state_.load(std::memory_order_relaxed);
+    if (state == kStopped) break;
+    futex_wait(state_, state, &period);
     if (state_.load(std::memory_order_relaxed) == kStopped) break;
     idle = scan() ? 0 : idle + 1;
     if (idle >= kIdleScans) {
@@ -114,24 +126,56 @@ void* Deadline::run(void*) noexcept {
       idle = 0;
     }
   }
+  g_is_done.store(1);
+  futex_wake(g_is_done);
   return nullptr;
 }
 
 void Deadline::wake() noexcept {
   std::uint32_t state = kAsleep;
-  if (state_.compare_exchange_strong(state, kAwake)) {
-    futex_wake(state_);
-    return;
+  if (state_.compare_exchange_strong(state, kAwake)) futex_wake(state_);
+}
+
+DirectReason Deadline::refusal_by_asking() noexcept {
+  if (is_mutant(Mutant::kDeadlineOff)) return DirectReason::kCount;
+  // A real-time thread that polls may have the only core that ours could run on.
+  if (is_real_time_thread()) return DirectReason::kRealTime;
+  const std::uint32_t state = state_.load();
+  if (state == kAwake || state == kAsleep) return DirectReason::kCount;
+  if (state == kStopped) return DirectReason::kStopped;
+  return state == kNoThread && start() ? DirectReason::kCount : DirectReason::kNoThread;
+}
+
+// False: not now. Another thread may be at it, and where none could be made it is tried again after
+// twice as many launches each time.
+bool Deadline::start() noexcept {
+  const std::uint32_t skip = g_skipped_tries.load(std::memory_order_relaxed);
+  if (skip != 0) {
+    g_skipped_tries.store(skip - 1, std::memory_order_relaxed);
+    return false;
   }
-  if (state != kNoThread || !state_.compare_exchange_strong(state, kAwake)) return;
+  std::uint32_t none = kNoThread;
+  if (!state_.compare_exchange_strong(none, kStarting)) return false;
+  asks_policy_.store(may_become_real_time(), std::memory_order_relaxed);
+  g_is_done.store(0, std::memory_order_relaxed);
   const int failure = start_own_thread(&g_thread, &run);
-  g_has_thread.store(failure == 0);
-  if (failure != 0) {
+  std::uint32_t starting = kStarting;
+  if (failure == 0) {
+    g_has_thread.store(true);
+    // Not if the process is leaving meanwhile: then the thread ends.
+    return state_.compare_exchange_strong(starting, kAwake);
+  }
+  state_.compare_exchange_strong(starting, kNoThread);
+  const std::uint32_t tries = g_failed_tries.fetch_add(1, std::memory_order_relaxed);
+  g_skipped_tries.store(1u << (tries < kMostDoublings ? tries : kMostDoublings),
+                        std::memory_order_relaxed);
+  if (tries == 0) {
     warn(
-        "no deadline thread (error %d): a program that polls mapped memory may have to wait for "
-        "its next CUDA call",
+        "no thread could be made (error %d): launches are not queued until one can, as nothing "
+        "would bound how long they wait",
         failure);
   }
+  return false;
 }
 
 void Deadline::stop() noexcept {
@@ -140,11 +184,12 @@ void Deadline::stop() noexcept {
   futex_wake(state_);
   if (pthread_equal(g_thread, pthread_self())) return;
   // Bounded: at exit the thread may be waiting for a lock whose holder a signal handler has
-  // interrupted for good.
-  timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += 2;
-  pthread_timedjoin_np(g_thread, nullptr, &limit);
+  // interrupted for good. By waits of fixed length, 2 s together: clocks may stand still.
+  constexpr timespec kStep{0, 10'000'000};
+  for (int step = 0; step < 200 && g_is_done.load() == 0; ++step) {
+    futex_wait(g_is_done, 0, &kStep);
+  }
+  if (g_is_done.load() != 0) pthread_join(g_thread, nullptr);
 }
 
 void Deadline::forget() noexcept {

@@ -8,17 +8,26 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/counters.h"
 #include "runtime/mutants.h"
 
 namespace runtime {
 
 class Deadline {
  public:
-  // Before the first queue opens, and again only after stop(). The thread is made when the first
-  // launch waits.
+  // Before the first queue opens, and again only after stop().
   static void configure(std::uint64_t deadline_us) noexcept;
-  // A queue has begun to wait (its ticket is set). A system call only when the thread must be made
-  // or sleeps.
+  // Asked before a queue begins to wait: kCount, or why a launch of this thread must not wait. The
+  // thread is made when the first one would. System calls only where the thread is not awake, and
+  // in a process that may have real-time threads.
+  [[nodiscard]] static DirectReason refusal() noexcept {
+    // Relaxed: the thread that this answer is for has yet to be told (watch()).
+    if (state_.load(std::memory_order_relaxed) == kAwake &&
+        !asks_policy_.load(std::memory_order_relaxed)) [[likely]]
+      return DirectReason::kCount;
+    return refusal_by_asking();
+  }
+  // A queue has begun to wait (its ticket is set). A system call only when the thread sleeps.
   static void watch() noexcept {
     // Sequentially consistent, as are the ticket's store and the store of kAsleep in the thread:
     // either it sees the ticket or we see the sleep.
@@ -40,7 +49,9 @@ class Deadline {
   static void forget() noexcept;
 
  private:
-  enum State : std::uint32_t { kNoThread, kAsleep, kAwake, kStopped };
+  enum State : std::uint32_t { kNoThread, kStarting, kAsleep, kAwake, kStopped };
+  static DirectReason refusal_by_asking() noexcept;
+  static bool start() noexcept;
   static void wake() noexcept;
   static void* run(void*) noexcept;
   static bool scan() noexcept;
@@ -49,6 +60,8 @@ class Deadline {
   static bool is_held() noexcept;
   static constinit std::atomic<std::uint32_t> state_;
   static constinit std::atomic<std::uint32_t> hold_;
+  // Whether threads of the process can turn real-time: then each queue that opens asks.
+  static constinit std::atomic<bool> asks_policy_;
 };
 
 }  // namespace runtime

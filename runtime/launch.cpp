@@ -3,6 +3,7 @@
 // own error comes back.
 #include "runtime/launch.h"
 
+#include "runtime/deadline.h"
 #include "runtime/deferral.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush.h"
@@ -111,12 +112,19 @@ CUresult flush_other_side(StreamQueue& queue, ContextState& context) noexcept {
              : flush_legacy_side(context, FlushReason::kOrderGroup);
 }
 
+// kCount: the launch may wait in this queue. Lock held.
+DirectReason wait_refusal(StreamQueue& queue) noexcept {
+  return queue.pending() == 0 && !queue.is_gated() ? Deadline::refusal() : DirectReason::kCount;
+}
+
 LaunchOutcome append(StreamQueue& queue, ContextState& context, const Launch& launch,
                      const FunctionInfo& info, FirstError error) noexcept {
   for (;;) {
     {
       QueueGuard guard(queue.lock());
       if (queue.context() != &context) return refuse(DirectReason::kStream, error);
+      const DirectReason refusal = wait_refusal(queue);
+      if (refusal != DirectReason::kCount) return refuse(refusal, error);
       bool is_loaded = info.loaded.load(std::memory_order_relaxed);
       if (!is_loaded && !queue.is_gated() && !queue.is_other_side_open()) {
         error.note(launch_and_note(queue, launch, info));

@@ -156,6 +156,24 @@ int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept {
   return failure;
 }
 
+bool is_real_time_thread() noexcept {
+  const int saved_errno = errno;
+  const bool is_real_time = priority_of(0) > 0;
+  errno = saved_errno;
+  return is_real_time;
+}
+
+bool may_become_real_time() noexcept {
+  const int saved_errno = errno;
+  rlimit limit{};
+  bool may = getrlimit(RLIMIT_RTPRIO, &limit) != 0 || limit.rlim_max != 0;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  may |= syscall(SYS_capget, &header, data) != 0 || (data[0].permitted & 1u << CAP_SYS_NICE) != 0;
+  errno = saved_errno;
+  return may;
+}
+
 int highest_real_time_priority() noexcept {
   const int saved_errno = errno;
   // By number: open() would be a point where the program's thread can be cancelled.

@@ -12,6 +12,13 @@ namespace runtime {
 // Starts `run(nullptr)`. 0, or the error of pthread_create().
 [[nodiscard]] int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept;
 
+// Does the calling thread have a real-time policy? Threads of ours may then never get a core from
+// it. A system call.
+bool is_real_time_thread() noexcept;
+
+// Could a thread of this process give itself such a policy? A few system calls.
+bool may_become_real_time() noexcept;
+
 // The highest priority of the process's real-time threads, ours left out; 0: it has none.
 // SCHED_DEADLINE counts as more than all others. Where /proc cannot be read, only the calling
 // thread is looked at. One system call a thread.
