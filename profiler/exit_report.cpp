@@ -31,11 +31,10 @@
 #include "runtime/counters.h"
 #include "runtime/float_scope.h"
 #include "runtime/log.h"
+#include "runtime/options.h"
 #include "runtime/own_stack.h"
 #include "runtime/standard_error.h"
 #include "runtime/unknown_entries.h"
-
-extern "C" char** environ;
 
 namespace profiler {
 namespace {
@@ -54,7 +53,6 @@ std::atomic<pid_t> g_owner_pid{0};
 ProcessFacts g_process;
 Rank g_rank;
 char g_settings[256];
-char g_setting_texts[8192];
 const char* g_setting_list[kMostSettings];
 std::size_t g_setting_count = 0;
 
@@ -79,28 +77,16 @@ PythonStatus g_python;
 runtime::UnknownEntry g_unknown[runtime::kMaxUnknownEntries];
 runtime::CounterSnapshot g_counters;
 
-// A copy in `g_setting_texts`; null when that is full.
-const char* keep_setting(const char* setting, std::size_t* used) noexcept {
-  const std::size_t size = strlen(setting) + 1;
-  if (size > sizeof g_setting_texts - *used) return nullptr;
-  char* kept = g_setting_texts + *used;
-  memcpy(kept, setting, size);
-  *used += size;
-  return kept;
-}
-
 void read_settings() noexcept {
   constexpr const char* kPrefix = "CAJETA_XPU_";
-  std::size_t used = 0;
   g_setting_count = 0;
   TextBuffer out(g_settings, sizeof g_settings);
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    if (strncmp(*variable, kPrefix, strlen(kPrefix)) != 0) continue;
-    const char* setting = *variable + strlen(kPrefix);
+  const runtime::Environment& told = runtime::process_environment();
+  for (std::size_t i = 0; i < told.count; ++i) {
+    if (strncmp(told.entries[i], kPrefix, strlen(kPrefix)) != 0) continue;
+    const char* setting = told.entries[i] + strlen(kPrefix);
     out.append("%s%s", out.size() == 0 ? "" : " ", setting);
-    if (g_setting_count == kMostSettings || strchr(setting, '=') == nullptr) continue;
-    const char* kept = keep_setting(setting, &used);
-    if (kept != nullptr) g_setting_list[g_setting_count++] = kept;
+    if (g_setting_count < kMostSettings) g_setting_list[g_setting_count++] = setting;
   }
   blank_controls(g_settings);
 }

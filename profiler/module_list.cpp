@@ -5,9 +5,11 @@
 #include <elf.h>
 #include <link.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -82,17 +84,25 @@ void read_segments(const dl_phdr_info& info, Module* module) noexcept {
   }
 }
 
+// As the program was started: its file may be gone, or another one, by now. Under g_is_busy.
+const char* executable() noexcept {
+  static char path[4096];
+  if (path[0] != '\0') return path;
+  const ssize_t length = readlink("/proc/thread-self/exe", path, sizeof path - 1);
+  if (length > 0) return path;
+  // Not of the process but of this thread: that of the process is gone with its first thread.
+  // No /proc: what it was started by, which may be relative to a folder that it has left.
+  const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  std::snprintf(path, sizeof path, "%s", started != nullptr ? started : "");
+  return path;
+}
+
 // The number of the module, a new one if it was not here before; kMaxModules when there is no room.
 std::size_t note_module(const dl_phdr_info& info, bool is_first) noexcept {
   Module module{};
   read_segments(info, &module);
   const char* name = info.dlpi_name != nullptr ? info.dlpi_name : "";
-  static char executable[4096];  // guarded as the list is; the stack may be small
-  if (is_first && name[0] == '\0') {
-    const ssize_t length = readlink("/proc/thread-self/exe", executable, sizeof executable - 1);
-    executable[length > 0 ? length : 0] = '\0';
-    name = executable;
-  }
+  if (is_first && name[0] == '\0') name = executable();
   const std::size_t count = g_count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {
     const Module& known = g_modules[i];

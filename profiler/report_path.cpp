@@ -3,10 +3,11 @@
 #include "profiler/report_path.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
+
+#include "runtime/options.h"
 
 namespace profiler {
 
@@ -52,19 +53,20 @@ bool wants_json(const char* pattern) noexcept {
   return std::string_view(pattern).ends_with(".json");
 }
 
-Rank rank_of_process() noexcept {
-  // Open MPI, MPICH and Intel MPI, PMIx, Slurm, torchrun.
-  static char kept[16];
+Rank rank_in(const runtime::Environment& environment) noexcept {
+  // The names that runtime/process_start.cpp keeps: Open MPI, MPICH and Intel MPI, PMIx, Slurm,
+  // torchrun.
   for (const char* name :
        {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"}) {
-    const char* rank = std::getenv(name);
+    const char* rank = environment.value(name);
     if (rank == nullptr || rank[0] == '\0') continue;
-    const std::size_t length = std::strlen(rank);
-    if (length >= sizeof kept || std::strspn(rank, "0123456789") != length) continue;
-    std::memcpy(kept, rank, length + 1);
-    return {kept, name};
+    if (std::strspn(rank, "0123456789") == std::strlen(rank)) return {rank, name};
   }
   return {"0", "none"};
+}
+
+Rank rank_of_process() noexcept {
+  return rank_in(runtime::process_environment());
 }
 
 }  // namespace profiler

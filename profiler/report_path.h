@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "runtime/process_start.h"
+
 namespace profiler {
 
 struct PathValues {
@@ -21,11 +23,12 @@ struct PathValues {
 bool wants_json(const char* pattern) noexcept;
 
 // The rank that a launcher of distributed programs gave this process, and the variable that says
-// so; "0" from "none" without one. A copy: read at the start, by one thread.
+// so; "0" from "none" without one.
 struct Rank {
   const char* number;
   const char* source;
 };
-Rank rank_of_process() noexcept;
+Rank rank_in(const runtime::Environment& environment) noexcept;
+Rank rank_of_process() noexcept;  // by what it was told
 
 }  // namespace profiler

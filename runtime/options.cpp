@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings and its parsers.
+// The table of settings, its parsers, and the one reading.
 #include "runtime/options.h"
 
 #include <signal.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
+#include <new>
 #include <string_view>
 
-#include "runtime/kept_text.h"
 #include "runtime/log.h"
 
 namespace runtime {
@@ -153,12 +156,6 @@ bool parse_profiler(const char* text, Options* options) noexcept {
   return options->profiler = is_on, true;
 }
 
-bool parse_report(const char* text, Options* options) noexcept {
-  const bool is_stderr = *text == '\0' || strcasecmp(text, "stderr") == 0;
-  options->report = is_stderr ? nullptr : strcasecmp(text, "none") == 0 ? "none" : text;
-  return true;
-}
-
 bool parse_between(const char* text, std::uint64_t least, std::uint64_t most,
                    std::uint64_t* value) noexcept {
   std::uint64_t number = 0;
@@ -198,7 +195,10 @@ constexpr Setting kSettings[] = {
     {"CAJETA_XPU_REPORT", "a path, stderr, none", "stderr",
      "Where the report goes; in a path %p is the process id, %h the host, %r the rank, %e the "
      "program; a name that ends in .json gets JSON.",
-     parse_report},
+     [](const char* text, Options* options) noexcept {
+       options->report = *text == '\0' || strcasecmp(text, "stderr") == 0 ? nullptr : text;
+       return true;
+     }},
     {"CAJETA_XPU_REPORT_EVERY", "0 to 86400 seconds", "0",
      "Write the report again every so many seconds.", parse_every},
     {"CAJETA_XPU_REPORT_SIGNAL", "USR1, USR2, HUP, WINCH, URG, ALRM", "none",
@@ -231,7 +231,7 @@ constexpr Setting kSettings[] = {
      "Where the trace goes; in the path %p is the process id, %h the host, %r the rank, %e the "
      "program. A file that another process writes is left to it, and the process id added.",
      [](const char* text, Options* options) noexcept {
-       if (*text != '\0') options->trace_file = text;  // kept by keep_names()
+       if (*text != '\0') options->trace_file = text;
        return true;
      }},
     {"CAJETA_PROFILER_BYTES", "1M to 1024G bytes, K, M and G allowed", "512M",
@@ -246,19 +246,64 @@ constexpr Setting kSettings[] = {
        return true;
      }},
 };
+static_assert(std::size(kSettings) <= 32, "Options::refused has a bit for each");
 
-// Names that still lie in the environment. Without memory for one, what it is for goes without.
-void keep_names(Options* options) noexcept {
-  if (options->report != nullptr && std::strcmp(options->report, "none") != 0) {
-    options->report = keep_path(options->report, true);
+// `path` in the folder that the program was started in, however it moves later. In a pattern the
+// folder stands for itself. A path that would be too long stays as it is.
+const char* absolute(const char* path, bool is_pattern, Environment* environment) noexcept {
+  if (path == nullptr || path[0] == '/') return path;
+  const char* folder = process_start().folder;
+  char now[1024];
+  if (folder[0] == '\0') folder = getcwd(now, sizeof now);
+  if (folder == nullptr || folder[0] != '/') return path;  // gone, or out of reach
+  char* begin = environment->text + environment->used;
+  char* const end = environment->text + sizeof environment->text;
+  char* out = begin;
+  for (; *folder != '\0' && out + 2 < end; ++folder) {
+    *out++ = *folder;
+    if (is_pattern && *folder == '%') *out++ = '%';
   }
-  const char* log = options->log_lookups;
-  if (log != nullptr) {
-    options->log_lookups = std::strcmp(log, "stderr") == 0 ? "stderr" : keep_path(log, false);
+  *out++ = '/';
+  const std::size_t length = std::strlen(path);
+  constexpr std::size_t kLongest = 4096;  // that the kernel takes, with the zero byte
+  if (out + length + 1 >= end || static_cast<std::size_t>(out - begin) + length >= kLongest) {
+    return path;
   }
-  const char* trace = options->profiler ? keep_path(options->trace_file, true) : "";
-  if (trace == nullptr) options->profiler = false;
-  options->trace_file = trace != nullptr ? trace : "";
+  std::memcpy(out, path, length);
+  return environment->keep(begin, static_cast<std::size_t>(out - begin) + length);
+}
+
+void make_absolute(Options* options, Environment* environment) noexcept {
+  const auto is_word = [](const char* text, const char* word) noexcept {
+    return text != nullptr && std::strcmp(text, word) == 0;
+  };
+  if (!is_word(options->report, "none")) {
+    options->report = absolute(options->report, true, environment);
+  }
+  if (!is_word(options->log_lookups, "stderr")) {
+    options->log_lookups = absolute(options->log_lookups, false, environment);
+  }
+  if (options->profiler) options->trace_file = absolute(options->trace_file, true, environment);
+}
+
+struct Told {
+  Environment environment;
+  Options options;
+};
+constinit const Told kNothing;
+constinit std::atomic<const Told*> g_told{nullptr};
+
+const Told& what_was_told() noexcept {
+  const Told* told = g_told.load(std::memory_order_acquire);
+  if (told != nullptr) return *told;
+  auto* read = new (std::nothrow) Told;
+  if (read == nullptr) return kNothing;
+  read_environment(&read->environment);
+  read->options = read_options(&read->environment);
+  // Two threads may read; the first to publish wins. Release pairs with the acquire above.
+  if (g_told.compare_exchange_strong(told, read, std::memory_order_acq_rel)) return *read;
+  delete read;
+  return *told;
 }
 
 }  // namespace
@@ -267,20 +312,36 @@ std::span<const Setting> settings() noexcept {
   return kSettings;
 }
 
-Options read_options() noexcept {
+Options read_options(Environment* environment) noexcept {
   Options options;
-  for (const Setting& setting : kSettings) {
-    const char* text = std::getenv(setting.name);
-    if (text == nullptr || setting.parse(text, &options)) continue;
-    warn("%s=%.64s is not understood and is ignored; legal values: %s", setting.name, text,
-         setting.legal);
+  for (std::size_t i = 0; i < std::size(kSettings); ++i) {
+    const char* text = environment->value(kSettings[i].name);
+    if (text != nullptr && !kSettings[i].parse(text, &options)) options.refused |= 1u << i;
   }
-  keep_names(&options);
+  make_absolute(&options, environment);
   options.driver_profile |= options.keeps_sites;
   // The driver's own variable: any non-zero number makes launches synchronous.
-  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  const char* blocking = environment->value("CUDA_LAUNCH_BLOCKING");
   options.launch_blocking = blocking != nullptr && std::atoi(blocking) != 0;
   return options;
+}
+
+const Options& process_options() noexcept {
+  return what_was_told().options;
+}
+
+const Environment& process_environment() noexcept {
+  return what_was_told().environment;
+}
+
+void warn_of_refused(const Options& options, const Environment& environment) noexcept {
+  for (std::size_t i = 0; i < std::size(kSettings); ++i) {
+    if ((options.refused >> i & 1) == 0) continue;
+    const char* text = environment.value(kSettings[i].name);
+    warn("%s=%.64s is not understood and is ignored; legal values: %s", kSettings[i].name,
+         text != nullptr ? text : "", kSettings[i].legal);
+  }
+  if (environment.is_cut) warn("settings of more than 24 KB are ignored");
 }
 
 }  // namespace runtime

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment settings of the library, read once at start from one table. A wrong value warns
-// once, names the legal ones and leaves the default. Nothing points into the environment, and names
-// of files are absolute. Immutable after read_options(); any thread.
+// The environment settings of the library, copied once, at the first call, from one table. A wrong
+// value warns once, names the legal ones and leaves the default. Immutable afterwards; any thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "runtime/call_kind.h"
+#include "runtime/process_start.h"
 
 namespace runtime {
 
@@ -33,9 +33,10 @@ struct Options {
   bool keeps_sites = false;
   bool walks_frame_pointers = false;  // CAJETA_XPU_SITES_WALK=frame-pointers
   bool launch_blocking = false;       // CUDA_LAUNCH_BLOCKING=1 turns deferral off
-  const char* report = nullptr;       // CAJETA_XPU_REPORT, null: stderr
-  std::uint64_t report_every_s = 0;   // CAJETA_XPU_REPORT_EVERY; 0: only at the end
-  int report_signal = 0;              // CAJETA_XPU_REPORT_SIGNAL; 0: none
+  // Paths are absolute, and texts of the Environment that they were read from.
+  const char* report = nullptr;      // CAJETA_XPU_REPORT, null: stderr
+  std::uint64_t report_every_s = 0;  // CAJETA_XPU_REPORT_EVERY; 0: only at the end
+  int report_signal = 0;             // CAJETA_XPU_REPORT_SIGNAL; 0: none
   const char* log_lookups =
       nullptr;  // CAJETA_XPU_LOG_LOOKUPS: file that lists every symbol look-up
 
@@ -45,7 +46,8 @@ struct Options {
   std::uint64_t sample_ring = 4096;           // CAJETA_PROFILER_RING, samples of a thread
   std::uint64_t launch_ring = 8192;           // CAJETA_PROFILER_GPU_RING, launches of a context
   std::uint64_t trace_bytes = 512ull << 20;   // CAJETA_PROFILER_BYTES, of the file
-  const char* trace_file = "cajeta.pftrace";  // CAJETA_PROFILER_OUT; "" while not armed
+  const char* trace_file = "cajeta.pftrace";  // CAJETA_PROFILER_OUT
+  std::uint32_t refused = 0;  // a bit for each row of settings() whose text was wrong
   // An armed device profiler keeps every launch direct: each is attributed as it is submitted.
   bool is_timing_launches() const noexcept { return profiler && times_launches; }
 };
@@ -61,8 +63,16 @@ struct Setting {
 };
 std::span<const Setting> settings() noexcept;
 
-// Reads the environment. Pure apart from warnings and kept_text.h, so tests call it again and
-// again.
-Options read_options() noexcept;
+// Reads the copy, and keeps there what it makes of it.
+Options read_options(Environment* environment) noexcept;
+
+// What the process was told: read by the first call of either, for good. A program may change its
+// environment until its first call of the driver.
+const Options& process_options() noexcept;
+const Environment& process_environment() noexcept;
+
+// Says which settings are not understood. Apart from reading: a process that never calls the driver
+// prints nothing.
+void warn_of_refused(const Options& options, const Environment& environment) noexcept;
 
 }  // namespace runtime

@@ -15,6 +15,7 @@
 #include "profiler/call_stats.h"
 #include "profiler/clock.h"
 #include "profiler/exit_report.h"
+#include "profiler/process_facts.h"
 #include "profiler/python_frame.h"
 #include "profiler/report_triggers.h"
 #include "profiler/stack_walk.h"
@@ -39,8 +40,6 @@ namespace {
 
 using ExitFunction = void (*)(int);
 
-constinit std::atomic<const runtime::Options*> g_options{nullptr};
-constinit const runtime::Options kFallbackOptions;
 constinit std::atomic<bool> g_exit_registered{false};
 constinit std::atomic<bool> g_left{false};
 // Written in start(), before kActive is published.
@@ -80,7 +79,9 @@ void register_exit_handler() noexcept {
 bool start() noexcept {
   const runtime::Options& settings = options();
   if (settings.disabled || !is_first_copy()) return false;
+  runtime::warn_of_refused(settings, runtime::process_environment());
   tell_second_copy();
+  if (settings.driver_profile || settings.profiler) profiler::take_process_facts();
   g_owner.store(getpid(), std::memory_order_relaxed);
   g_next_exit.store(reinterpret_cast<ExitFunction>(runtime::find_next_symbol("_exit")),
                     std::memory_order_relaxed);
@@ -141,14 +142,7 @@ bool is_awake(Mode mode) noexcept {
 }  // namespace
 
 const runtime::Options& options() noexcept {
-  const runtime::Options* settings = g_options.load(std::memory_order_acquire);
-  if (settings != nullptr) return *settings;
-  const auto* read = new (std::nothrow) runtime::Options(runtime::read_options());
-  if (read == nullptr) return kFallbackOptions;
-  // Two threads may read; the first to publish wins. Release pairs with the acquire above.
-  if (g_options.compare_exchange_strong(settings, read, std::memory_order_acq_rel)) return *read;
-  delete read;
-  return *settings;
+  return runtime::process_options();
 }
 
 bool is_in_front() noexcept {

@@ -36,7 +36,9 @@ void require(bool claim) {
 
 void read_library(const char* name, const std::string& value) {
   setenv(name, value.c_str(), 1);
-  const runtime::Options options = runtime::read_options();
+  static runtime::Environment environment;
+  runtime::read_environment(&environment);
+  const runtime::Options options = runtime::read_options(&environment);
   require(options.deadline_us >= 1 && options.deadline_us <= 3'600'000'000ull);
   require(options.graph_bytes <= 1ull << 40);
   unsetenv(name);

@@ -66,12 +66,11 @@ class Host:
 
     def run(self, command, mode, extra=None, timeout=60, **popen):
         """The finished process, with bytes; status "timeout" where it did not end."""
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {"cwd": self.folder, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         options.update(popen)
         try:
             return subprocess.run(
-                command, env=self.environment(mode, extra), cwd=self.folder, timeout=timeout,
-                check=False, **options,
+                command, env=self.environment(mode, extra), timeout=timeout, check=False, **options,
             )
         except subprocess.TimeoutExpired as stuck:
             return subprocess.CompletedProcess(command, "timeout", stuck.stdout or b"", stuck.stderr or b"")

@@ -20,15 +20,24 @@ struct Variable {
   ~Variable() { unsetenv(name); }
 };
 
+// The texts of the options live until the next calls.
+runtime::Options read() {
+  static runtime::Environment environments[8];
+  static int turn = 0;
+  runtime::Environment& environment = environments[turn++ % 8];
+  runtime::read_environment(&environment);
+  return runtime::read_options(&environment);
+}
+
 runtime::Options with(const char* name, const char* value) {
   Variable variable(name, value);
-  return runtime::read_options();
+  return read();
 }
 
 }  // namespace
 
 TEST_CASE("deferral by name, alias and case") {
-  CHECK(runtime::read_options().defer == DeferMode::kUnset);
+  CHECK(read().defer == DeferMode::kUnset);
   CHECK(with("CAJETA_XPU_DEFER", "all").defer == DeferMode::kAll);
   CHECK(with("CAJETA_XPU_DEFER", "1").defer == DeferMode::kAll);
   CHECK(with("CAJETA_XPU_DEFER", "ALL").defer == DeferMode::kAll);
@@ -40,7 +49,7 @@ TEST_CASE("deferral by name, alias and case") {
 }
 
 TEST_CASE("numbers have bounds and suffixes; wrong ones keep the default") {
-  CHECK(runtime::read_options().deadline_us == 200);
+  CHECK(read().deadline_us == 200);
   CHECK(with("CAJETA_XPU_DEFER_DEADLINE_US", "1000").deadline_us == 1000);
   for (const char* wrong : {"0", "-1", "", "1.5", "200us", "99999999999999999999", "3600000001"}) {
     CHECK(with("CAJETA_XPU_DEFER_DEADLINE_US", wrong).deadline_us == 200);
@@ -128,7 +137,7 @@ TEST_CASE("the profiler's rates, rings and file") {
 TEST_CASE("names of files are copied, and absolute") {
   const std::string folder = std::filesystem::current_path().string() + "/";
   Variable armed("CAJETA_PROFILER", "1");
-  CHECK(runtime::read_options().trace_file == folder + "cajeta.pftrace");
+  CHECK(read().trace_file == folder + "cajeta.pftrace");
   CHECK(with("CAJETA_PROFILER_OUT", "x.pftrace").trace_file == folder + "x.pftrace");
   CHECK(with("CAJETA_PROFILER_OUT", "/x").trace_file == std::string("/x"));
   CHECK(with("CAJETA_XPU_REPORT", "a/%p.json").report == folder + "a/%p.json");
@@ -154,4 +163,41 @@ TEST_CASE("a folder's percent signs are no pattern's") {
   CHECK(std::string(report.report).ends_with("/a%%p." + std::to_string(getpid()) + "/x"));
   CHECK(std::string(log.log_lookups).ends_with("/a%p." + std::to_string(getpid()) + "/x"));
   CHECK(nowhere.report == std::string("x"));
+}
+
+TEST_CASE("wrong values are noted by row") {
+  CHECK(read().refused == 0);
+  CHECK(with("CAJETA_XPU_DEFER", "al").refused == 1);
+  CHECK(with("CAJETA_XPU_DEFER_DEADLINE_US", "0").refused == 2);
+}
+
+TEST_CASE("what the environment holds that is ours, and nothing else") {
+  static runtime::Environment environment;
+  const Variable own("CAJETA_XPU_NO_SUCH", "a=b"), rank("RANK", "7"), other("RANKING", "7");
+  const Variable lengthy("CAJETA_XPU_LENGTHY", std::string(30'000, 'x').c_str());
+  runtime::read_environment(&environment);
+  CHECK(environment.value("CAJETA_XPU_NO_SUCH") == std::string("a=b"));
+  CHECK(environment.value("RANK") == std::string("7"));
+  CHECK(environment.value("RANKING") == nullptr);
+  CHECK(environment.value("PATH") == nullptr);
+  CHECK(environment.value("CAJETA_XPU_NO") == nullptr);
+  CHECK(environment.value("CAJETA_XPU_LENGTHY") == nullptr);
+  CHECK(environment.is_cut);
+}
+
+TEST_CASE("an environment that is no memory is empty") {
+  static runtime::Environment environment;
+  char** const before = environ;
+  char* entries[] = {nullptr, nullptr, nullptr};
+  entries[0] = reinterpret_cast<char*>(16);
+  char own[] = "CAJETA_XPU_DEFER=all";
+  entries[1] = own;
+  environ = entries;
+  runtime::read_environment(&environment);
+  environ = reinterpret_cast<char**>(4096);
+  static runtime::Environment nothing;
+  runtime::read_environment(&nothing);
+  environ = before;
+  CHECK(environment.value("CAJETA_XPU_DEFER") == std::string("all"));
+  CHECK(nothing.count == 0);
 }
