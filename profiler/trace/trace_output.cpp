@@ -14,6 +14,7 @@
 
 #include "profiler/output_place.h"
 #include "profiler/trace/trace_fields.h"
+#include "runtime/real_clock.h"
 
 namespace profiler {
 namespace {
@@ -51,9 +52,8 @@ double start_of_process_s() noexcept {
   const char* at = strrchr(text, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) at = strchr(at + 1, ' ');
   if (at == nullptr) return 0;
-  timespec now{}, since_boot{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const timespec now = runtime::read_real_clock(CLOCK_REALTIME);
+  const timespec since_boot = runtime::read_real_clock(CLOCK_BOOTTIME);
   const double booted_s = static_cast<double>(now.tv_sec - since_boot.tv_sec) +
                           static_cast<double>(now.tv_nsec - since_boot.tv_nsec) / 1e9;
   return booted_s + static_cast<double>(strtoull(at + 1, nullptr, 10)) /
