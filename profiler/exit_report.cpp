@@ -260,6 +260,7 @@ void wait_to_be_killed() noexcept {
 
 void write_now(const char* moment, bool reads_symbols, bool is_last) noexcept {
   const int saved_errno = errno;
+  const runtime::DefaultFloats scope;
   ReportInput input{};
   if (collect(moment, reads_symbols, &input)) deliver(input, is_last);
   errno = saved_errno;

@@ -48,7 +48,9 @@ class Reader {
   }
   // The length of the copy, which ends in a zero byte; `capacity` if it does not fit, or cannot be
   // read.
-  std::size_t copy(const char* from, char* to, std::size_t capacity) noexcept {
+  // Not for a sanitizer to judge: it may be memory that the program gives back at this moment.
+  [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::size_t copy(
+      const char* from, char* to, std::size_t capacity) noexcept {
     for (std::size_t length = 0; length < capacity; ++length) {
       if (!can_read(from + length)) break;
       to[length] = *static_cast<const volatile char*>(from + length);
@@ -110,7 +112,8 @@ void take_entry(Reader& reader, const char* place, Environment* into) noexcept {
   }
 }
 
-void take_environment(char** entries, Environment* into) noexcept {
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] void take_environment(
+    char** entries, Environment* into) noexcept {
   const int saved_errno = errno;
   constexpr std::size_t kMost = 1 << 20;  // more than the kernel hands to a program
   Reader reader, list;

@@ -14,6 +14,7 @@
 
 #include "profiler/output_place.h"
 #include "profiler/trace/trace_fields.h"
+#include "runtime/float_scope.h"
 #include "runtime/real_clock.h"
 
 namespace profiler {
@@ -83,6 +84,7 @@ std::uint64_t pid_of_trace(const char* path) noexcept {
 bool is_of_our_past(const char* path, const struct stat& status) noexcept {
   if (status.st_size == 0 || pid_of_trace(path) != static_cast<std::uint64_t>(getpid()))
     return false;
+  const runtime::DefaultFloats scope;
   const double start_s = start_of_process_s();
   const double written_s = static_cast<double>(status.st_mtim.tv_sec) +
                            static_cast<double>(status.st_mtim.tv_nsec) / 1e9;

@@ -27,7 +27,7 @@ def threads_cannot_be_made(host: Host):
 
 def threads_real_time(host: Host):
     """Real-time before and after the first launches, on all cores and pinned by the program."""
-    for policy in ("fifo", "rr", "idle"):
+    for policy in ("fifo", "rr"):
         for when in ("before", "after"):
             for where in ("free", "pinned"):
                 if not polls(host, f"{policy}-{when}-{where}"):
