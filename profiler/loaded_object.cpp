@@ -22,8 +22,7 @@ constinit std::atomic<FindObject> g_find_object{nullptr};
 
 bool start_loaded_objects() noexcept {
   if (has_loaded_objects()) return true;
-  const auto found =
-      reinterpret_cast<FindObject>(runtime::find_first_symbol("_dl_find_object"));
+  const auto found = reinterpret_cast<FindObject>(runtime::find_first_symbol("_dl_find_object"));
   g_find_object.store(found, std::memory_order_relaxed);
   return found != nullptr;
 }
