@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
 
 #include "profiler/loaded_object.h"
 #include "profiler/trace/own_memory.h"
@@ -320,26 +319,6 @@ void find_modules(const std::uintptr_t* addresses, std::uint16_t* modules, std::
       }
     }
   }
-}
-
-const char* base_name(const char* path) noexcept {
-  const char* slash = std::strrchr(path, '/');
-  return slash != nullptr ? slash + 1 : path;
-}
-
-bool is_cuda_library(const char* path) noexcept {
-  constexpr std::string_view kPrefixes[] = {
-      "libcuda.so",      "libcudart", "libcudadebugger", "libcublas",   "libcudnn",
-      "libcufft",        "libcufile", "libcurand",       "libcusolver", "libcusparse",
-      "libcutensor",     "libcupti",  "libnccl.so",      "libnvrtc",    "libnvJitLink",
-      "libnvjpeg",       "libnpp",    "libnvToolsExt",   "libnvidia-",  "libnvptxcompiler",
-      "libcaffe2_nvrtc", "libcudla",
-  };
-  const std::string_view name = base_name(path);
-  for (const std::string_view prefix : kPrefixes) {
-    if (name.starts_with(prefix)) return true;
-  }
-  return false;
 }
 
 }  // namespace profiler

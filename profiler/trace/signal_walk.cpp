@@ -89,6 +89,8 @@ class StackReader {
   }
   bool copy_from(std::uintptr_t from) noexcept {
     if (copies_ == kMostCopies) return false;
+    // Where the stack is known, what lies elsewhere is none of it.
+    if (own_.high != 0 || alternative_.high != 0) return false;
     if (!g_may_copy.load(std::memory_order_relaxed)) return false;
     ++copies_;
     start_ = from;
