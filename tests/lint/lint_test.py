@@ -422,7 +422,7 @@ class Exports(Tree):
         self.assertIn(message, result[1])
         self.assertIn("1 faults", result[1])
 
-    API = "int cajeta_xpu_version(void){return 1;} int cajeta_xpu_marker, _exit, _Exit;\n"
+    API = "int cajeta_xpu_version(void){return 1;} int cajeta_xpu_marker, _exit, _Exit, sigaltstack;\n"
     DLSYM = "void* dlsym(void* h, const char* n){return h ? h : (void*)n;}" + API
 
     def test_exact_exports_pass(self):
