@@ -96,6 +96,7 @@ constexpr const char* kLibunwind = "libunwind.so.8";
 // Longer than opening takes, shorter than is felt as a hang.
 constexpr timespec kOpeningLimit{0, 200'000'000};
 constinit std::atomic<std::uint32_t> g_is_opened{0};
+constinit std::atomic<void*> g_library{nullptr};  // before g_is_opened
 
 Backtrace find_backtrace() noexcept {
   runtime::LoadedImage image;
@@ -103,25 +104,19 @@ Backtrace find_backtrace() noexcept {
   return reinterpret_cast<Backtrace>(find_symbol(image, "unw_backtrace"));
 }
 
-// The walk makes libunwind's first allocations.
 void* open_libunwind(void*) noexcept {
   const runtime::ReentryGuard guard;
-  void* library = dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr) {
-    const Backtrace found = find_backtrace();
-    void* addresses[kMostFrames];
-    guard_libunwind_pipe(library);
-    if (found != nullptr) found(addresses, kMostFrames);
-    find_libunwind_pipe();
-    g_backtrace.store(found, std::memory_order_release);
-  }
+  g_library.store(dlopen(kLibunwind, RTLD_NOW | RTLD_LOCAL), std::memory_order_relaxed);
+  // Release pairs with the acquire in start_libunwind().
   g_is_opened.store(1, std::memory_order_release);
   syscall(SYS_futex, &g_is_opened, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
   return nullptr;
 }
 
 // By a thread of ours: this one may hold up a dlopen() of another thread, which has the loader's
-// lock then. So the wait has an end, and until there is libunwind, frame pointers are followed.
+// lock then. So the wait has an end, and if libunwind is not there by then, frame pointers are
+// followed. That thread does not walk: what libunwind keeps for a thread that ends needs locks when
+// a sanitizer has already left the thread.
 void start_libunwind() noexcept {
   pthread_t thread;
   if (runtime::start_own_thread(&thread, open_libunwind) != 0) return;
@@ -129,6 +124,16 @@ void start_libunwind() noexcept {
   if (g_is_opened.load(std::memory_order_acquire) == 0) {
     syscall(SYS_futex, &g_is_opened, FUTEX_WAIT_PRIVATE, 0, &kOpeningLimit, nullptr, 0);
   }
+  if (g_is_opened.load(std::memory_order_acquire) == 0) return;
+  void* library = g_library.load(std::memory_order_relaxed);
+  const Backtrace found = library != nullptr ? find_backtrace() : nullptr;
+  if (found == nullptr) return;
+  // The first walk makes libunwind's first allocations.
+  guard_libunwind_pipe(library);
+  void* addresses[kMostFrames];
+  found(addresses, kMostFrames);
+  find_libunwind_pipe();
+  g_backtrace.store(found, std::memory_order_release);
 }
 
 }  // namespace
@@ -149,7 +154,7 @@ StackWalk stack_walk() noexcept {
 std::size_t walk_stack(const void* frame, std::uintptr_t* addresses,
                        std::size_t capacity) noexcept {
   const int saved_errno = errno;
-  // Acquire pairs with open_libunwind().
+  // Acquire pairs with start_libunwind().
   const Backtrace backtrace = g_backtrace.load(std::memory_order_acquire);
   std::size_t count = 0;
   if (backtrace != nullptr && !is_libunwind_pipe_gone()) {

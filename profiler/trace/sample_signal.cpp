@@ -26,7 +26,7 @@ struct Action {
 
 // A handler may be at work with one that was replaced, so none is written twice.
 constexpr std::size_t kMostEarlier = 8;
-constinit Action g_earlier[kMostEarlier];
+constinit Action g_earlier[kMostEarlier]{};
 constinit std::size_t g_earlier_count = 0;
 // Release pairs with the acquire of pass_on().
 constinit std::atomic<const Action*> g_next{nullptr};

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -63,17 +64,19 @@ double start_of_process_s() noexcept {
 
 // The process of the trace at `path`, from its header; 0: there is none.
 std::uint64_t pid_of_trace(const char* path) noexcept {
-  char bytes[8192];
+  // Not on the stack: the thread that starts the trace may have a small one. Only that one is here.
+  static char bytes[8192];
   const int file = ::open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   const ssize_t size = file < 0 ? -1 : read(file, bytes, sizeof bytes);
   if (file >= 0) ::close(file);
   if (size <= 0) return 0;
   // The name with its length in front, and the tag of a number behind it.
   constexpr char kName[] = {3, 'p', 'i', 'd', perfetto::annotation::kNumber << 3};
-  const void* found = memmem(bytes, static_cast<std::size_t>(size), kName, sizeof kName);
+  // By hand: memmem() takes 2 KiB of stack.
+  const char* found = std::search(bytes, bytes + size, kName, kName + sizeof kName);
   std::uint64_t pid = 0;
-  if (found == nullptr) return 0;
-  const char* at = static_cast<const char*>(found) + sizeof kName;
+  if (found == bytes + size) return 0;
+  const char* at = found + sizeof kName;
   for (int shift = 0; shift < 35 && at < bytes + size; shift += 7, ++at) {
     pid |= static_cast<std::uint64_t>(*at & 0x7f) << shift;
   }
