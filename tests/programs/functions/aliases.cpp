@@ -47,6 +47,7 @@ int main(int count, char** arguments) {
       }
       CHECK(cuStreamSynchronize(stream));
     }
+    CHECK(cuStreamSynchronize(stream));  // the copy would not wait for it
     std::printf(" allowed %d: %u\n", bytes, tiny::cell());
   }
 }

@@ -33,9 +33,13 @@ constexpr int kLaunches = 400;
 constexpr int kDepth = 64;  // as the test sets it
 
 CUfunction g_put, g_spin;
-volatile unsigned* g_host;  // flag, last word of the first stream, word of the second
+unsigned* g_host;  // flag, last word of the first stream, word of the second
 CUdeviceptr g_words;
 std::atomic<int> g_launched{0};
+
+unsigned read(int word) {
+  return __atomic_load_n(&g_host[word], __ATOMIC_ACQUIRE);
+}
 
 void put(CUstream stream, unsigned word, unsigned value) {
   CUdeviceptr at = g_words + word * 4;
@@ -56,7 +60,7 @@ void fill(CUstream stream) {
 void wait_for(const std::string& way, CUstream stream) {
   if (way == "synchronize") CHECK(cuStreamSynchronize(stream));
   if (way == "poll") {
-    while (g_host[2] == 0) {
+    while (read(2) == 0) {
     }
   }
   if (way == "query") {
@@ -90,7 +94,7 @@ void start() {
   CHECK(cuFuncLoad(g_spin));
   void* host;
   CHECK(cuMemHostAlloc(&host, 64, CU_MEMHOSTALLOC_DEVICEMAP));
-  g_host = static_cast<volatile unsigned*>(host);
+  g_host = static_cast<unsigned*>(host);
   for (int i = 0; i < 3; ++i) g_host[i] = 0;
   CHECK(cuMemHostGetDevicePointer(&g_words, host, 0));
 }
@@ -110,10 +114,10 @@ int main(int, char** arguments) {
     while (g_launched < kDepth - 1) std::this_thread::yield();
     put(free_one, 2, 7);
     wait_for(way, free_one);
-    g_host[0] = 1;
+    __atomic_store_n(&g_host[0], 1u, __ATOMIC_RELEASE);
   });
   other.join();
   filler.join();
   CHECK(cuCtxSynchronize());
-  std::printf("%u %u %u\n", g_host[0], g_host[1], g_host[2]);
+  std::printf("%u %u %u\n", read(0), read(1), read(2));
 }
