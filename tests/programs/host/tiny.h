@@ -45,6 +45,7 @@ inline void start() {
   CHECK(cuModuleGetFunction(&g_bump, module, "bump"));
   CHECK(cuMemAlloc(&g_cell, 4));
   CHECK(cuMemsetD32(g_cell, 0, 1));
+  CHECK(cuCtxSynchronize());  // a non-blocking stream does not wait for the legacy one's memset
 }
 
 // One launch; the cell grows by `by`.
