@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 
-from host_run import main, require
+from host_run import SHIMMED, main, require
 
 
 def run(host, *limits, then=()):
@@ -31,8 +31,17 @@ def launches_are_sent_without_threads(host):
 
 
 def no_memory_left(host):
-    """softgpu takes some GiB of addresses as CUDA starts: with less it refuses."""
-    run(host, ("as", 0), ("as", 64), ("as", 1024), ("as", 8 << 20), ("data", 0), ("memlock", 0))
+    """softgpu takes some GiB of addresses as CUDA starts: with less it refuses. With nothing on top, what a launch finds
+    hangs on how many of them the device has not yet run: all of them run, or a call tells that memory is out."""
+    run(host, ("as", 8 << 20), ("memlock", 0))
+    os.chmod(host.folder, 0o777)
+    for limit in (("as", "0"), ("as", "64"), ("as", "1024"), ("data", "0")):
+        for moment in ("early", "late"):
+            for mode in ("bare", *SHIMMED):
+                ended = host.run([host.program("limits"), *limit, moment], mode, timeout=30)
+                ran = ended.returncode == 0 and ended.stdout == b"300\n"
+                told = ended.returncode == 90 and ended.stdout == b"" and b" -> 2\n" in ended.stderr
+                require(ran or told, f"{limit} {moment}, {mode}: {ended}")
 
 
 def no_files_may_grow(host):
