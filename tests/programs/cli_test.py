@@ -23,18 +23,11 @@ import tempfile
 
 import jsonschema
 
+from cases import Failed, require
+
 WIDTH = 100
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON_LAUNCHES = HERE / "profile/python_launches.py"
-
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
 
 
 class Tool:

@@ -11,7 +11,6 @@ import tempfile
 
 from compare import LONG_DEADLINE_US, Report, differences, oracle_differences
 
-SKIPPED = 77  # as meson understands it
 BINDINGS = "13.0.3"  # of cuda-bindings, in the environment of every test that has it
 NUMBA = "0.30.4"  # of numba-cuda
 LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx")

@@ -15,7 +15,8 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
-from client_runs import SKIPPED, Trial, numba_environment, numba_python, tail_of  # noqa: E402
+from cases import SKIPPED  # noqa: E402
+from client_runs import Trial, numba_environment, numba_python, tail_of  # noqa: E402
 from compare import Runner  # noqa: E402
 
 CLIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numba_client.py")

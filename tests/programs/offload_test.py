@@ -17,7 +17,8 @@ import sys
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
-from client_runs import SKIPPED, Trial, tail_of  # noqa: E402
+from cases import SKIPPED  # noqa: E402
+from client_runs import Trial, tail_of  # noqa: E402
 from compare import Runner  # noqa: E402
 
 COMPILER = "gcc-12"

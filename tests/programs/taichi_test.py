@@ -19,7 +19,8 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
-from client_runs import SKIPPED, Trial, python_with, tail_of  # noqa: E402
+from cases import SKIPPED  # noqa: E402
+from client_runs import Trial, python_with, tail_of  # noqa: E402
 from compare import Runner  # noqa: E402
 
 VERSION = "1.7.4"

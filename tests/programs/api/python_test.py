@@ -22,7 +22,8 @@ sys.dont_write_bytecode = True  # the source tree stays clean
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from client_runs import BINDINGS, SKIPPED, environment, numba_environment, numba_python, python_with  # noqa: E402
+from cases import SKIPPED  # noqa: E402
+from client_runs import BINDINGS, environment, numba_environment, numba_python, python_with  # noqa: E402
 from compare import LONG_DEADLINE_US  # noqa: E402
 
 CUPY = "14.2.0"

@@ -22,14 +22,8 @@ import subprocess
 import sys
 import tempfile
 
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from cases import Failed, require  # noqa: E402
 
 
 def run(options, folder, preload, settings):

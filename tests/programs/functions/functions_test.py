@@ -13,26 +13,16 @@
   primary     a primary context that others hold keeps its recordings when it is released
 """
 
-import argparse
 import json
 import os
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cases import main, require  # noqa: E402  pylint: disable=wrong-import-position
 from compare import LONG_DEADLINE_US, Report, Runner  # noqa: E402  pylint: disable=wrong-import-position
 
 ORDERS = ("early", "late", "random:1", "free")
 WAYS = ("kernel", "made", "module", "parent", "listed", "own")
-
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
 
 
 class Counted:
@@ -130,29 +120,5 @@ def primary(tester):
         require(share > 0.9, f"{share:.0%} replayed")
 
 
-CASES = {
-    case.__name__: case
-    for case in (reload, aliases, settings, lookups, race, old_driver, primary)
-}
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("case", choices=sorted(CASES))
-    parser.add_argument("--softgpu", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--programs", required=True, help="folder of this folder's programs")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            CASES[options.case](Tester(options, folder))
-        except Failed as failure:
-            print(f"{options.case}: {failure}", file=sys.stderr)
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main((reload, aliases, settings, lookups, race, old_driver, primary), __doc__, Tester))

@@ -2,11 +2,12 @@
 """Runs a program as a guest's host: bare, with the library merely preloaded, and with each of the things that it can do.
 What the tests of this folder share; a test holds that a program's output and end are the same in every mode."""
 
-import argparse
 import os
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cases import SKIPPED, main as run_cases, require  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 # What each mode adds to the environment of a bare run, next to LD_PRELOAD.
 MODES = {
@@ -22,16 +23,6 @@ MODES = {
     "traced": {"CAJETA_XPU_DEFER": "all", "CAJETA_PROFILER": "1"},
 }
 SHIMMED = tuple(mode for mode in MODES if mode != "bare")
-SKIP = 77
-
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
 
 
 class Host:
@@ -90,23 +81,5 @@ class Host:
 
 
 def main(cases, description):
-    """The command line of a test: CASE --softgpu DIR --shim FILE --programs DIR [--cli FILE]. `cases` are functions of a
-    Host; one that cannot run here returns a line that says why."""
-    by_name = {case.__name__: case for case in cases}
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("case", choices=sorted(by_name))
-    parser.add_argument("--softgpu", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--programs", required=True, help="folder of this folder's programs")
-    parser.add_argument("--cli", help="the command cajeta-xpu")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            skipped = by_name[options.case](Host(options, folder))
-        except Failed as failure:
-            print(f"{options.case}: {failure}", file=sys.stderr)
-            return 1
-    if skipped:
-        print(f"skipped: {skipped}")
-        return SKIP
-    return 0
+    """The command line of a test whose cases are functions of a Host: that of cases.main(), and --cli FILE."""
+    return run_cases(cases, description, Host, cli="the command cajeta-xpu")

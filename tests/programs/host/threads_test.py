@@ -5,13 +5,13 @@
 import os
 import re
 
-from host_run import SHIMMED, SKIP, Host, main, require
+from host_run import SHIMMED, SKIPPED, Host, main, require
 
 
 def polls(host: Host, what, **options):
     """True unless the program says that it may not do that here."""
     command = [host.program("threads"), what]
-    if host.run(command, "bare", **options).returncode == SKIP:
+    if host.run(command, "bare", **options).returncode == SKIPPED:
         return False
     host.same_as_bare(command, SHIMMED, **options)
     return True

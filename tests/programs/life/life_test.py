@@ -13,7 +13,6 @@ CUDA, that unload what uses it, or that are not written in C++.
   copies      the library named twice, and a second copy of the file
 """
 
-import argparse
 import ctypes.util
 import os
 import shutil
@@ -22,22 +21,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cases import main, require  # noqa: E402  pylint: disable=wrong-import-position
 from compare import LONG_DEADLINE_US, Runner  # noqa: E402  pylint: disable=wrong-import-position
 
-SKIP = 77
-
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
-
-
 class Tester:
-    def __init__(self, options):
+    def __init__(self, options, _folder):
         self.options = options
         self.runner = Runner(options.softgpu, options.shim)
         self.shim = os.path.abspath(options.shim)
@@ -107,8 +95,7 @@ def interposer(tester):
 def jemalloc(tester):
     other = os.environ.get("CAJETA_TEST_JEMALLOC") or ctypes.util.find_library("jemalloc")
     if other is None:
-        print("jemalloc is not installed (Debian: libjemalloc2)")
-        sys.exit(SKIP)
+        return "jemalloc is not installed (Debian: libjemalloc2)"
     for preload in [tester.shim, other], [other, tester.shim]:
         for name in "alternating", "two_threads_two_streams", "exit_from_a_thread":
             tester.compare(tester.scenario(name), preload, replays=name == "alternating")
@@ -133,27 +120,13 @@ def copies(tester):
             require(len(lines) == 1 and "loaded twice" in lines[0], f"not one line: {lines}")
 
 
-CASES = {case.__name__: case for case in (idle, unloading, interposer, jemalloc, python, copies)}
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("case", choices=sorted(CASES))
-    parser.add_argument("--softgpu", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--host", required=True, help="the program of host.cpp")
-    parser.add_argument("--folder", required=True, help="of libinterposer.so, libplugin.so, libthrower.so")
-    parser.add_argument("--programs", required=True, help="of the program `scenarios`")
-    options = parser.parse_args()
-    try:
-        CASES[options.case](Tester(options))
-    except Failed as failure:
-        print(f"{options.case}: {failure}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        main(
+            (idle, unloading, interposer, jemalloc, python, copies),
+            __doc__,
+            Tester,
+            host="the program of host.cpp",
+            folder="of libinterposer.so, libplugin.so, libthrower.so",
+        )
+    )

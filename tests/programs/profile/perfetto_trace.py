@@ -9,10 +9,10 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from cases import SKIPPED  # noqa: E402  pylint: disable=wrong-import-position
 from client_runs import python_with  # noqa: E402  pylint: disable=wrong-import-position
 
 PERFETTO = "0.59.1"
-SKIPPED = 77
 MONOTONIC = 3
 
 

@@ -26,20 +26,11 @@ import tempfile
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from client_runs import SKIPPED, python_with  # noqa: E402
+from cases import Failed, SKIPPED, require  # noqa: E402
+from client_runs import BINDINGS, python_with  # noqa: E402
 from compare import LONG_DEADLINE_US, Runner  # noqa: E402
 
-BINDINGS = "13.0.3"
 SOURCES = pathlib.Path(__file__).resolve().parent
-
-
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
 
 
 def marks():

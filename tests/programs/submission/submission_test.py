@@ -9,27 +9,18 @@
   ages     the deadline submits the oldest launches first
 """
 
-import argparse
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cases import Failed, main, require  # noqa: E402  pylint: disable=wrong-import-position
 from compare import Runner  # noqa: E402  pylint: disable=wrong-import-position
 
 ORDERS = ("early", "late", "random:1", "free")
 
 
-class Failed(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Failed(message)
-
-
 class Tester:
-    def __init__(self, options):
+    def __init__(self, options, _folder):
         self.options = options
 
     def both(self, command, order, device, extra=None):
@@ -82,25 +73,5 @@ def ages(tester):
     raise Failed(f"submitted {streams}, launched {wanted}")
 
 
-CASES = {case.__name__: case for case in (coupled, told, ages)}
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("case", choices=sorted(CASES))
-    parser.add_argument("--softgpu", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--programs", required=True, help="folder of this folder's programs")
-    options = parser.parse_args()
-    try:
-        CASES[options.case](Tester(options))
-    except Failed as failure:
-        print(f"{options.case}: {failure}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main((coupled, told, ages), __doc__, Tester))
