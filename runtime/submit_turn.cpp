@@ -2,6 +2,7 @@
 #include "runtime/submit_turn.h"
 
 #include "runtime/futex.h"
+#include "runtime/real_clock.h"
 #include "runtime/stream_queue.h"
 
 namespace runtime {
@@ -15,8 +16,7 @@ const void* this_thread() noexcept {
 }
 
 std::uint64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  const timespec now = read_real_clock(CLOCK_MONOTONIC);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
