@@ -27,6 +27,7 @@ constexpr std::uint32_t kLooksWithoutFollower = 1000;
 // about as long as ten launches.
 constexpr std::uint32_t kMostDoublings = 12;
 
+// Relaxed: threads that race cost a try, or put one off.
 constinit std::atomic<std::uint32_t> g_failed_tries{0};
 constinit std::atomic<std::uint32_t> g_skipped_tries{0};
 
