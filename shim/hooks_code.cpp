@@ -77,14 +77,14 @@ CUresult Hooks::cuLibraryUnload(CUlibrary library) noexcept {
 }
 
 CUresult Hooks::cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) noexcept {
-  CUresult result = runtime::real.cuLibraryGetKernel(kernel, library, name);
+  CUresult result = forward_with_rule<EntryId::cuLibraryGetKernel>(kernel, library, name);
   if (result == CUDA_SUCCESS && kernel != nullptr) runtime::note_kernel(*kernel, library);
   return result;
 }
 
 CUresult Hooks::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
                                           CUlibrary library) noexcept {
-  CUresult result = runtime::real.cuLibraryEnumerateKernels(kernels, count, library);
+  CUresult result = forward_with_rule<EntryId::cuLibraryEnumerateKernels>(kernels, count, library);
   if (result != CUDA_SUCCESS || kernels == nullptr) return result;
   unsigned available = 0;
   if (runtime::real.cuLibraryGetKernelCount(&available, library) != CUDA_SUCCESS) return result;
