@@ -38,11 +38,11 @@ void set_sink(BatchSink* sink) noexcept {
 }
 
 void FlushCause::count() const noexcept {
-  g_counters.add(g_counters.flushes, 1);
+  runtime::count(g_counters.flushes, 1);
   if (index_ >= 0) {
-    g_counters.add(g_counters.flushes_by_entry[index_], 1);
+    runtime::count(g_counters.flushes_by_entry[index_], 1);
   } else {
-    g_counters.add(g_counters.flushes_by_reason[-1 - index_], 1);
+    runtime::count(g_counters.flushes_by_reason[-1 - index_], 1);
   }
 }
 
@@ -256,7 +256,7 @@ void StreamQueue::note_submitted() noexcept {
 
 void StreamQueue::count_flush(FlushCause cause) noexcept {
   cause.count();
-  g_counters.add(g_counters.queued, pending());
+  count(g_counters.queued, pending());
   count(counts.flushes, 1);
   count(counts.queued, pending());
 }
