@@ -106,8 +106,7 @@ bool StreamQueue::take_due(FlushCause* cause) noexcept {
 void StreamQueue::wait_while_due(std::uint64_t microseconds) noexcept {
   const std::uint32_t ticket = waiting_ticket();
   if (ticket == 0 || ticket == stuck_ticket_.load(std::memory_order_relaxed)) return;
-  const timespec patience{static_cast<time_t>(microseconds / 1'000'000),
-                          static_cast<long>(microseconds % 1'000'000 * 1000)};
+  const timespec patience = timeout_of_us(microseconds);
   ticket_waiters_.fetch_add(1);
   if (ticket_.load() == ticket) futex_wait(ticket_, ticket, &patience);
   ticket_waiters_.fetch_sub(1);
