@@ -122,7 +122,6 @@ bool StreamQueue::open_batch(LaunchKey first) noexcept {
     if (!scratch_.start()) return false;
   }
   opener_.store(&t_reentry_depth, std::memory_order_relaxed);
-  is_open_.store(true, std::memory_order_relaxed);
   // Relaxed: see flush.h.
   g_nonempty_queues.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -267,7 +266,6 @@ void StreamQueue::reset_batch() noexcept {
   sequence_ = nullptr;
   is_recording_ = false;
   end_waiting();
-  is_open_.store(false, std::memory_order_relaxed);
   leave_group();
   g_nonempty_queues.fetch_sub(1, std::memory_order_relaxed);
 }
