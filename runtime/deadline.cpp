@@ -20,7 +20,8 @@ constexpr int kIdleScans = 200;
 // than programs have; a thread costs its stack.
 constexpr std::uint32_t kMostThreads = 64;
 // Looks of the leader between two tries for a follower, where none could be made: a tenth of a
-// second at the default deadline.
+// second at the default deadline. Fewer: a process at its limit of threads is asked at each look;
+// more: a stream that gets stuck meanwhile holds up the others for so much longer.
 constexpr std::uint32_t kLooksWithoutFollower = 1000;
 // Launches that are to pass before a leader is tried for again, up to 4,096 of them: a try takes
 // about as long as ten launches.

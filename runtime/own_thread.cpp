@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kStackSizes[] = {2u << 20, 512u << 10, 256u << 10};
 
 // CPUs of the process as it was started: a program that pins its threads does so later. Written by
-// the constructor.
+// the constructor. 8192: as many as kernels are built for; of fewer than it has the kernel tells
+// nothing, more are 1 KiB of memory for nobody.
 constexpr std::size_t kMostCpus = 8192;
 unsigned long g_cpus[kMostCpus / 8 / sizeof(unsigned long)];
 std::size_t g_cpu_bytes = 0;  // 0: not known

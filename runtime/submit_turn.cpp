@@ -8,7 +8,8 @@
 namespace runtime {
 namespace {
 
-// About as long as a replay takes (6 us); a thread that waits longer sleeps.
+// About as long as a replay takes (6 us): fewer, and a thread sleeps for what is about to end;
+// more, and it burns its core while another one is in the driver.
 constexpr int kSpins = 200;
 
 const void* this_thread() noexcept {
