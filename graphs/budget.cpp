@@ -7,6 +7,7 @@
 
 namespace graphs {
 
+using runtime::count;
 using runtime::g_counters;
 using runtime::is_mutant;
 using runtime::Mutant;
@@ -40,7 +41,7 @@ bool drop_oldest(Recordings* recordings, const Sequence* keep) noexcept {
   if (recordings == nullptr) return false;
   Sequence* sequence = oldest_but(*recordings, keep);
   if (sequence == nullptr) return false;
-  if (sequence->plan != nullptr) g_counters.add(g_counters.graphs_evicted, 1);
+  if (sequence->plan != nullptr) count(g_counters.graphs_evicted, 1);
   forget(*recordings, *sequence);
   return true;
 }
@@ -80,13 +81,13 @@ Sequence* add_within_budget(StreamQueue& queue, Sequence& batch, std::uint32_t l
   if (recordings.count >= kMaxRecordings) drop_oldest(&recordings, &batch);
   if (!reserve(queue, batch, batch.memory_bytes())) return nullptr;
   Sequence* sequence = add(recordings, batch, launches, is_scratch);
-  if (sequence != nullptr) g_counters.add(g_counters.graph_bytes, sequence->memory_bytes());
+  if (sequence != nullptr) count(g_counters.graph_bytes, sequence->memory_bytes());
   return sequence;
 }
 
 void account_plan(const GraphPlan& plan) noexcept {
-  g_counters.add(g_counters.graph_bytes, plan.bytes);
-  g_counters.add(g_counters.exec_bytes, plan.bytes);
+  count(g_counters.graph_bytes, plan.bytes);
+  count(g_counters.exec_bytes, plan.bytes);
 }
 
 void release_plan(Sequence& sequence) noexcept {

@@ -99,7 +99,7 @@ bool Replayer::ensure_plan(StreamQueue& queue, Sequence& sequence) noexcept {
   }
   account_plan(*sequence.plan);
   for (std::uint64_t& word : sequence.dirty) word = 0;
-  g_counters.add(g_counters.graphs_built, 1);
+  count(g_counters.graphs_built, 1);
   count(queue.counts.graphs_built, 1);
   return true;
 }
@@ -121,7 +121,7 @@ void Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   std::uint64_t patched = 0;
   bool is_patched =
       patch_plan(*sequence.plan, sequence, &patched) || is_mutant(Mutant::kLaunchedUnpatched);
-  g_counters.add(g_counters.patches, patched);
+  count(g_counters.patches, patched);
   count(queue.counts.patches, patched);
   // A refused graph launch has submitted nothing (cuGraphLaunch returns before it enqueues), so
   // going directly runs every launch once.
@@ -134,9 +134,9 @@ void Replayer::replay(StreamQueue& queue, Sequence& sequence) noexcept {
   if (is_mutant(Mutant::kGraphAndDirect)) {
     launch_directly(*queue.context(), stream, sequence, 0, sequence.count);
   }
-  g_counters.add(g_counters.graph_launches, 1);
+  count(g_counters.graph_launches, 1);
   ++runtime::t_thread.graph_launches;
-  g_counters.add(g_counters.replayed, sequence.count);
+  count(g_counters.replayed, sequence.count);
   count(queue.counts.graph_launches, 1);
   count(queue.counts.replayed, sequence.count);
 }

@@ -15,6 +15,8 @@
 namespace runtime {
 namespace {
 
+// Patience is counted by waits that were in vain, as no clock is asked. 10 ms: longer ones leave
+// more uncounted when a reader takes a little now and then; shorter ones wake up for nothing.
 constexpr int kSliceMs = 10;
 // A terminal that says it takes bytes takes so many without waiting, a pipe PIPE_BUF.
 constexpr std::size_t kTerminalBytes = 256;

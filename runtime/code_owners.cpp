@@ -57,7 +57,7 @@ CodeOwner kernels_owner(CUkernel kernel, CUlibrary library) noexcept {
   CodeOwner owner;
   owner.kernel = kernel;
   owner.library = library;
-  owner.is_tainted = library != nullptr && is_tainted(library);
+  owner.is_tainted = is_tainted(library);
   return owner;
 }
 
@@ -99,11 +99,6 @@ void note_function(CUfunction function, CUkernel kernel, const ContextState* con
   FunctionNote* note = all == nullptr ? nullptr : all->functions.find_or_add(function);
   if (note != nullptr) *note = {kernel, library, context};
   if (has_module && library != nullptr) remember_module(module, library, context);
-}
-
-bool is_kernel(CUfunction handle) noexcept {
-  const MutexGuard guard(g_mutex);
-  return g_notes != nullptr && g_notes->kernels.find(handle) != nullptr;
 }
 
 CUlibrary library_of(CUkernel kernel) noexcept {

@@ -30,8 +30,6 @@ void note_kernel(CUkernel kernel, CUlibrary library) noexcept;
 // From cuKernelGetFunction. Asks the driver for the module.
 void note_function(CUfunction function, CUkernel kernel, const ContextState* context) noexcept;
 
-// Whether a handle that is passed for a CUfunction is a CUkernel.
-bool is_kernel(CUfunction handle) noexcept;
 CUlibrary library_of(CUkernel kernel) noexcept;
 // Asks the driver.
 CodeOwner owner_of(CUfunction handle) noexcept;

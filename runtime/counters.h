@@ -106,11 +106,8 @@ struct Counters {
   std::atomic<std::uint64_t> flushes_by_reason[static_cast<std::size_t>(FlushReason::kCount)];
   std::atomic<std::uint64_t> direct_by_reason[static_cast<std::size_t>(DirectReason::kCount)];
 
-  void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
-    counter.fetch_add(amount, std::memory_order_relaxed);
-  }
   void count_direct(DirectReason reason, std::uint64_t launches) noexcept {
-    add(direct_by_reason[static_cast<std::size_t>(reason)], launches);
+    count(direct_by_reason[static_cast<std::size_t>(reason)], launches);
   }
 };
 

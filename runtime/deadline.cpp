@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/flush_queues.h"
@@ -21,12 +20,14 @@ constexpr int kIdleScans = 200;
 // than programs have; a thread costs its stack.
 constexpr std::uint32_t kMostThreads = 64;
 // Looks of the leader between two tries for a follower, where none could be made: a tenth of a
-// second at the default deadline.
+// second at the default deadline. Fewer: a process at its limit of threads is asked at each look;
+// more: a stream that gets stuck meanwhile holds up the others for so much longer.
 constexpr std::uint32_t kLooksWithoutFollower = 1000;
 // Launches that are to pass before a leader is tried for again, up to 4,096 of them: a try takes
 // about as long as ten launches.
 constexpr std::uint32_t kMostDoublings = 12;
 
+// Relaxed: threads that race cost a try, or put one off.
 constinit std::atomic<std::uint32_t> g_failed_tries{0};
 constinit std::atomic<std::uint32_t> g_skipped_tries{0};
 
@@ -37,10 +38,6 @@ constexpr std::uint64_t kMostPatienceUs = 2000;
 
 constinit std::uint64_t g_deadline_us = 200;
 constinit thread_local bool t_is_ours [[gnu::tls_model("initial-exec")]] = false;
-
-timespec timespec_of_us(std::uint64_t us) noexcept {
-  return {static_cast<time_t>(us / 1'000'000), static_cast<long>(us % 1'000'000 * 1000)};
-}
 
 bool has_waited_long(StreamQueue& queue) noexcept {
   if (queue.is_due()) return true;
@@ -136,7 +133,7 @@ void Deadline::sleep_until_woken() noexcept {
 
 void Deadline::lead(std::uint32_t epoch) noexcept {
   // At least a nanosecond: none at all would not wait.
-  const timespec period = timespec_of_us(g_deadline_us < 2 ? 1 : g_deadline_us / 2);
+  const timespec period = timeout_of_us(g_deadline_us < 2 ? 1 : g_deadline_us / 2);
   int idle = 0;
   for (std::uint32_t look = 0; leads(epoch); ++look) {
     if (look % kLooksWithoutFollower == 0 && followers_.load() == 0 &&
@@ -162,7 +159,7 @@ std::uint32_t Deadline::follow() noexcept {
     followers_.fetch_sub(1);
     return 0;
   }
-  const timespec patience = timespec_of_us(patience_us());
+  const timespec patience = timeout_of_us(patience_us());
   std::uint32_t led = 0;
   while (led == 0 && state_.load() != kStopped) {
     std::uint32_t busy = busy_.load();
@@ -272,7 +269,7 @@ void Deadline::stop() noexcept {
   // Bounded: at exit a thread may be stuck in the driver, or waiting for a lock whose holder a
   // signal handler has interrupted for good.
   constexpr int kPatienceMs = 2000;
-  const timespec slice = timespec_of_us(20'000);
+  const timespec slice = timeout_of_us(20'000);
   for (int waited_ms = 0; waited_ms < kPatienceMs; waited_ms += 20) {
     const std::uint32_t threads = threads_.load();
     if (threads <= (t_is_ours ? 1 : 0)) break;

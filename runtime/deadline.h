@@ -23,8 +23,9 @@ class Deadline {
   // threads are made when the first one would. System calls only where the leader is not awake, and
   // in a process that may have real-time threads.
   [[nodiscard]] static DirectReason refusal() noexcept {
-    // Relaxed: the thread that this answer is for has yet to be told (watch()).
-    if (state_.load(std::memory_order_relaxed) == kAwake &&
+    // Acquire pairs with the exchange in start(), behind which asks_policy_ is known. The thread
+    // itself has yet to be told (watch()).
+    if (state_.load(std::memory_order_acquire) == kAwake &&
         !asks_policy_.load(std::memory_order_relaxed)) [[likely]]
       return DirectReason::kCount;
     return refusal_by_asking();

@@ -30,7 +30,8 @@ namespace {
 
 constexpr const char* kDriverName = "libcuda.so.1";
 
-// Written by the thread that takes kFilling, before kReady. Never unloaded from then on.
+// Written by the thread that takes kFilling, before it releases kReady to those that acquire it.
+// Never unloaded from then on.
 enum class DriverState : int { kUnknown, kFilling, kReady };
 LoadedImage g_driver;
 constinit std::atomic<DriverState> g_driver_state{DriverState::kUnknown};

@@ -48,7 +48,7 @@ enum class Rule : std::uint8_t {
   kFlushStreamWait,
   kFlushDefaultStreams,
   kFlushForLiveness,
-  kFlushIfUnloaded,  // kFlushAll, unless the function was loaded before: the call may lazy-load it
+  kFlushIfUnloaded,  // kFlushForLiveness, unless the function was loaded before: the call may load
   kFlushIfNew,       // kFlushAll, unless the name was looked up before: the call may lazy-load it
   kLaunch,           // queue, or submit ahead and go directly (a hook decides)
   kLookup,           // answer with the shim's own entry (a hook decides)

@@ -90,14 +90,26 @@ void flush_blocking_side(ContextState& context, FlushCause cause) noexcept {
   });
 }
 
+namespace {
+
+// The sides of an order group that a target may be on; streams beside it are on neither.
+bool is_legacy_side(const StreamTarget& target) noexcept {
+  return !target.is_per_thread &&
+         (target.queue == nullptr || target.queue->kind() == StreamKind::kLegacy);
+}
+
+bool is_blocking_side(const StreamTarget& target) noexcept {
+  return target.is_per_thread ||
+         (target.queue != nullptr && target.queue->kind() == StreamKind::kBlocking);
+}
+
+}  // namespace
+
 void flush_target(const StreamTarget& target, FlushCause cause) noexcept {
   if (target.is_unknown) return flush_queues(nullptr, cause);
   if (target.context == nullptr) return;
   StreamQueue* queue = target.queue;
-  bool is_legacy =
-      !target.is_per_thread && (queue == nullptr || queue->kind() == StreamKind::kLegacy);
-  bool is_blocking =
-      target.is_per_thread || (queue != nullptr && queue->kind() == StreamKind::kBlocking);
+  const bool is_legacy = is_legacy_side(target), is_blocking = is_blocking_side(target);
   if (is_legacy || (is_blocking && !is_mutant(Mutant::kBlockingOvertakesLegacy))) {
     flush_legacy_side(*target.context, cause);
   }
@@ -131,11 +143,8 @@ bool is_ahead_of(const StreamQueue& queue, const StreamTarget& target) noexcept 
   if (target.is_unknown) return true;
   if (&queue == target.queue) return true;
   if (queue.context() != target.context || queue.kind() == StreamKind::kNonBlocking) return false;
-  const bool is_legacy = !target.is_per_thread &&
-                         (target.queue == nullptr || target.queue->kind() == StreamKind::kLegacy);
-  if (is_legacy) return true;
-  const bool is_free = target.queue != nullptr && target.queue->kind() == StreamKind::kNonBlocking;
-  return !is_free && queue.kind() == StreamKind::kLegacy;
+  if (is_legacy_side(target)) return true;
+  return is_blocking_side(target) && queue.kind() == StreamKind::kLegacy;
 }
 
 template <typename IsAwaited>

@@ -185,6 +185,7 @@ std::size_t retire_if(Claim claim) noexcept {
         link = &info->next;
         continue;
       }
+      // Release pairs with the acquire in find_function(): the rest of the chain is complete.
       link->store(info->next.load(std::memory_order_relaxed), std::memory_order_release);
       retire(info);
       ++retired;

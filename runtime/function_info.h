@@ -92,6 +92,7 @@ class FunctionReading {
   explicit FunctionReading(std::atomic<std::uint32_t>& readers) noexcept : readers_(readers) {
     readers_.fetch_add(1);
   }
+  // Release pairs with that look: what was read there is freed behind it.
   ~FunctionReading() { readers_.fetch_sub(1, std::memory_order_release); }
   FunctionReading(const FunctionReading&) = delete;
   FunctionReading& operator=(const FunctionReading&) = delete;

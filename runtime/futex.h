@@ -13,6 +13,10 @@
 
 namespace runtime {
 
+inline timespec timeout_of_us(std::uint64_t us) noexcept {
+  return {static_cast<time_t>(us / 1'000'000), static_cast<long>(us % 1'000'000 * 1000)};
+}
+
 // Waits while the word holds `value`, at most `timeout` (null: forever). May wake for no reason.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
                        const timespec* timeout = nullptr) noexcept {

@@ -47,7 +47,8 @@ class QueueLock {
   void unlock() noexcept { holder_.store(nullptr, std::memory_order_release); }
 
  private:
-  // Longer than an append (20-50 ns).
+  // Longer than an append (20-50 ns); a holder that takes longer has been put aside, and spinning
+  // keeps it from its core.
   static constexpr int kSpins = 64;
   // Yielding lets nobody of lower priority run: a real-time thread must sleep for a holder that
   // shares its processor.

@@ -166,8 +166,7 @@ bool parse_between(const char* text, std::uint64_t least, std::uint64_t most,
 constexpr Setting kSettings[] = {
     {"CAJETA_XPU_DEFER", "all (or 1), 0 (or off, none)", "unset",
      "Which streams queue their launches: all, none (the control for comparisons), or, unset, "
-     "those "
-     "that asked through the API.",
+     "those that asked through the API.",
      parse_defer},
     {"CAJETA_XPU_DEFER_DEADLINE_US", "1 to 3600000000 microseconds", "200",
      "How long a queued launch may wait for an observation.", parse_deadline},

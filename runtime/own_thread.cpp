@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/own_thread.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,28 +8,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
+#include <initializer_list>
 
 namespace runtime {
 namespace {
-
-constexpr int kDeadlinePriority = 100;  // one above all that SCHED_FIFO has
 
 // The driver's just-in-time compiler runs on it where modules are loaded lazily; where the program
 // limits its address space or locks its memory, less has to do.
 constexpr std::size_t kStackSizes[] = {2u << 20, 512u << 10, 256u << 10};
 
 // CPUs of the process as it was started: a program that pins its threads does so later. Written by
-// the constructor.
+// the constructor. 8192: as many as kernels are built for; of fewer than it has the kernel tells
+// nothing, more are 1 KiB of memory for nobody.
 constexpr std::size_t kMostCpus = 8192;
 unsigned long g_cpus[kMostCpus / 8 / sizeof(unsigned long)];
 std::size_t g_cpu_bytes = 0;  // 0: not known
-
-constinit std::atomic<pid_t> g_outranking{0};  // thread of ours
 
 [[gnu::constructor]] void note_cpus() noexcept {
   const int saved_errno = errno;
@@ -86,62 +80,6 @@ int create_somehow(pthread_t* thread, void* run) noexcept {
   return failure;
 }
 
-int priority_of(pid_t thread) noexcept {
-  constexpr int kDeadline = 6, kResetOnFork = 0x40000000;
-  if (thread != 0 && thread == g_outranking.load(std::memory_order_relaxed)) return 0;
-  const long scheduler = syscall(SYS_sched_getscheduler, thread);
-  if (scheduler < 0) return 0;
-  const int policy = static_cast<int>(scheduler) & ~kResetOnFork;
-  if (policy == kDeadline) return kDeadlinePriority;
-  if (policy != SCHED_FIFO && policy != SCHED_RR) return 0;
-  sched_param parameters{};
-  return syscall(SYS_sched_getparam, thread, &parameters) == 0 ? parameters.sched_priority : 0;
-}
-
-// As the kernel writes it: no name, but "." and "..", that is no number.
-pid_t number_in(const char* name) noexcept {
-  pid_t number = 0;
-  for (; *name >= '0' && *name <= '9'; ++name) number = number * 10 + (*name - '0');
-  return *name == '\0' ? number : 0;
-}
-
-int highest_priority_in(int directory) noexcept {
-  struct Entry {
-    std::uint64_t inode;
-    std::int64_t offset;
-    std::uint16_t size;
-    std::uint8_t type;
-    char name[1];
-  };
-  int highest = 0;
-  alignas(Entry) char entries[1024];
-  for (;;) {
-    const long bytes = syscall(SYS_getdents64, directory, entries, sizeof entries);
-    if (bytes <= 0) return highest;
-    for (long at = 0; at < bytes;) {
-      Entry head;
-      std::memcpy(&head, entries + at, sizeof head);
-      const pid_t thread = number_in(entries + at + offsetof(Entry, name));
-      const int priority = thread != 0 ? priority_of(thread) : 0;
-      if (priority > highest) highest = priority;
-      at += head.size;
-    }
-  }
-}
-
-// What sched_setscheduler() is to allow.
-int reachable_priority() noexcept {
-  const int most = sched_get_priority_max(SCHED_FIFO);
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2] = {};
-  if (syscall(SYS_capget, &header, data) == 0 && (data[0].effective & 1u << CAP_SYS_NICE) != 0) {
-    return most;
-  }
-  rlimit limit{};
-  if (getrlimit(RLIMIT_RTPRIO, &limit) != 0) return 0;
-  return limit.rlim_cur < static_cast<rlim_t>(most) ? static_cast<int>(limit.rlim_cur) : most;
-}
-
 }  // namespace
 
 int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept {
@@ -157,10 +95,13 @@ int start_own_thread(pthread_t* thread, void* (*run)(void*)) noexcept {
 }
 
 bool is_real_time_thread() noexcept {
+  constexpr int kDeadline = 6, kResetOnFork = 0x40000000;
   const int saved_errno = errno;
-  const bool is_real_time = priority_of(0) > 0;
+  const long scheduler = syscall(SYS_sched_getscheduler, 0);
   errno = saved_errno;
-  return is_real_time;
+  if (scheduler < 0) return false;
+  const int policy = static_cast<int>(scheduler) & ~kResetOnFork;
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == kDeadline;
 }
 
 bool may_become_real_time() noexcept {
@@ -172,39 +113,6 @@ bool may_become_real_time() noexcept {
   may |= syscall(SYS_capget, &header, data) != 0 || (data[0].permitted & 1u << CAP_SYS_NICE) != 0;
   errno = saved_errno;
   return may;
-}
-
-int highest_real_time_priority() noexcept {
-  const int saved_errno = errno;
-  // By number: open() would be a point where the program's thread can be cancelled.
-  const int directory = static_cast<int>(
-      syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const int highest = directory >= 0 ? highest_priority_in(directory) : priority_of(0);
-  if (directory >= 0) syscall(SYS_close, directory);
-  errno = saved_errno;
-  return highest;
-}
-
-bool process_has_real_time_threads() noexcept {
-  return highest_real_time_priority() > 0;
-}
-
-bool may_outrank() noexcept {
-  const int saved_errno = errno;
-  const bool is_above = reachable_priority() > highest_real_time_priority();
-  errno = saved_errno;
-  return is_above;
-}
-
-bool outrank_real_time() noexcept {
-  const int saved_errno = errno;
-  const int priority = reachable_priority();
-  const sched_param parameters{priority};
-  const bool has_set = priority > highest_real_time_priority() &&
-                       syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &parameters) == 0;
-  if (has_set) g_outranking.store(static_cast<pid_t>(syscall(SYS_gettid)));
-  errno = saved_errno;
-  return has_set;
 }
 
 }  // namespace runtime

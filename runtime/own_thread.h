@@ -19,18 +19,4 @@ bool is_real_time_thread() noexcept;
 // Could a thread of this process give itself such a policy? A few system calls.
 bool may_become_real_time() noexcept;
 
-// The highest priority of the process's real-time threads, ours left out; 0: it has none.
-// SCHED_DEADLINE counts as more than all others. Where /proc cannot be read, only the calling
-// thread is looked at. One system call a thread.
-int highest_real_time_priority() noexcept;
-bool process_has_real_time_threads() noexcept;
-
-// As far as limits and capabilities tell: a thread of ours could preempt those. A user namespace
-// has capabilities that do not count, so outrank_real_time() has the last word.
-bool may_outrank() noexcept;
-
-// Lets the calling thread, one of ours, preempt the program's real-time threads. False: not allowed
-// here, or not above them all; the thread then is as it was.
-bool outrank_real_time() noexcept;
-
 }  // namespace runtime

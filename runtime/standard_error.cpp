@@ -34,6 +34,7 @@ Identity look() noexcept {
 
 // Written before main(), or by the first message where a constructor of the program came first.
 constinit Identity g_at_start{};
+// Release pairs with the acquire, both in at_start(): what is known is whole.
 constinit std::atomic<bool> g_is_known{false};
 
 const Identity& at_start() noexcept {

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <new>
 
+#include "runtime/deferral.h"
 #include "runtime/driver_scope.h"
 #include "runtime/flush_queues.h"
-#include "runtime/function_settings.h"
-#include "runtime/lookups.h"
 #include "runtime/mutants.h"
 #include "runtime/mutex.h"
 
@@ -207,11 +206,7 @@ LivingContext context_gone(ContextState& context) noexcept {
   g_active_captures.fetch_sub(living.captures - (living.has_joined_capture ? 1 : 0));
   context.is_suspect.store(false, std::memory_order_relaxed);
   context.errors.forget();
-  retire_functions_in(context);
-  forget_code_in(context);
-  forget_all_lookups();
-  forget_settings();
-  free_old_functions();
+  forget_code_of(context);
   forget_remembered_queues();
   return living;
 }

@@ -38,11 +38,11 @@ void set_sink(BatchSink* sink) noexcept {
 }
 
 void FlushCause::count() const noexcept {
-  g_counters.add(g_counters.flushes, 1);
+  runtime::count(g_counters.flushes, 1);
   if (index_ >= 0) {
-    g_counters.add(g_counters.flushes_by_entry[index_], 1);
+    runtime::count(g_counters.flushes_by_entry[index_], 1);
   } else {
-    g_counters.add(g_counters.flushes_by_reason[-1 - index_], 1);
+    runtime::count(g_counters.flushes_by_reason[-1 - index_], 1);
   }
 }
 
@@ -106,8 +106,7 @@ bool StreamQueue::take_due(FlushCause* cause) noexcept {
 void StreamQueue::wait_while_due(std::uint64_t microseconds) noexcept {
   const std::uint32_t ticket = waiting_ticket();
   if (ticket == 0 || ticket == stuck_ticket_.load(std::memory_order_relaxed)) return;
-  const timespec patience{static_cast<time_t>(microseconds / 1'000'000),
-                          static_cast<long>(microseconds % 1'000'000 * 1000)};
+  const timespec patience = timeout_of_us(microseconds);
   ticket_waiters_.fetch_add(1);
   if (ticket_.load() == ticket) futex_wait(ticket_, ticket, &patience);
   ticket_waiters_.fetch_sub(1);
@@ -123,7 +122,6 @@ bool StreamQueue::open_batch(LaunchKey first) noexcept {
     if (!scratch_.start()) return false;
   }
   opener_.store(&t_reentry_depth, std::memory_order_relaxed);
-  is_open_.store(true, std::memory_order_relaxed);
   // Relaxed: see flush.h.
   g_nonempty_queues.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -256,7 +254,7 @@ void StreamQueue::note_submitted() noexcept {
 
 void StreamQueue::count_flush(FlushCause cause) noexcept {
   cause.count();
-  g_counters.add(g_counters.queued, pending());
+  count(g_counters.queued, pending());
   count(counts.flushes, 1);
   count(counts.queued, pending());
 }
@@ -268,7 +266,6 @@ void StreamQueue::reset_batch() noexcept {
   sequence_ = nullptr;
   is_recording_ = false;
   end_waiting();
-  is_open_.store(false, std::memory_order_relaxed);
   leave_group();
   g_nonempty_queues.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -118,7 +118,7 @@ class StreamQueue {
   [[nodiscard]] bool give_turn_back() noexcept;
 
   // Without the lock: does the queue hold an open batch?
-  bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }
+  bool is_open() const noexcept { return cursor_.load(std::memory_order_relaxed) != 0; }
   // Without the lock: changes whenever launches start to wait; 0 while none waits. For the
   // deadline.
   std::uint32_t waiting_ticket() const noexcept { return ticket_.load(); }
@@ -197,7 +197,6 @@ class StreamQueue {
   Sequence scratch_;
   CUstream stream_ = nullptr;
   std::atomic<ContextState*> context_{nullptr};
-  std::atomic<bool> is_open_{false};
   std::atomic<bool> is_in_use_{false};
   std::atomic<bool> is_deferred_{false};
   static constexpr int kNotDue = INT_MIN;

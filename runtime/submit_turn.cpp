@@ -2,34 +2,32 @@
 #include "runtime/submit_turn.h"
 
 #include "runtime/futex.h"
+#include "runtime/real_clock.h"
 #include "runtime/stream_queue.h"
 
 namespace runtime {
 namespace {
 
-// About as long as a replay takes (6 us); a thread that waits longer sleeps.
+// About as long as a replay takes (6 us): fewer, and a thread sleeps for what is about to end;
+// more, and it burns its core while another one is in the driver.
 constexpr int kSpins = 200;
 
 const void* this_thread() noexcept {
   return &t_reentry_depth;
 }
 
-std::uint64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-timespec timespec_of(std::uint64_t ns) noexcept {
-  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+std::uint64_t now_us() noexcept {
+  const timespec now = read_real_clock(CLOCK_MONOTONIC);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
 }  // namespace
 
 bool TurnWord::take() noexcept {
   std::uint32_t free = kFree;
-  // Acquire pairs with the release in give_back(): what the last holder did is seen.
+  // Acquire pairs with the release in give_back(): what the last holder did is seen. holder_ is
+  // relaxed: a thread looks for itself alone.
   if (!word_.compare_exchange_strong(free, kTaken, std::memory_order_acquire)) return false;
   holder_.store(this_thread(), std::memory_order_relaxed);
   return true;
@@ -46,15 +44,15 @@ bool TurnWord::wait_free(std::uint64_t microseconds) noexcept {
     pause_briefly();
   }
   const bool is_bounded = microseconds != kForever;
-  const std::uint64_t end_ns = is_bounded ? now_ns() + microseconds * 1000 : 0;
+  const std::uint64_t end_us = is_bounded ? now_us() + microseconds : 0;
   for (;;) {
     std::uint32_t state = word_.load(std::memory_order_acquire);
     if (state == kFree) return true;
     if (holder_.load(std::memory_order_relaxed) == this_thread()) return false;
     if (state == kTaken && !word_.compare_exchange_strong(state, kAwaited)) continue;
-    const std::uint64_t now = is_bounded ? now_ns() : 0;
-    if (is_bounded && now >= end_ns) return false;
-    const timespec left = timespec_of(end_ns - now);
+    const std::uint64_t now = is_bounded ? now_us() : 0;
+    if (is_bounded && now >= end_us) return false;
+    const timespec left = timeout_of_us(end_us - now);
     futex_wait(word_, kAwaited, is_bounded ? &left : nullptr);
   }
 }

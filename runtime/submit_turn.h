@@ -16,6 +16,7 @@ class StreamQueue;
 // The word that says whose turn it is.
 class TurnWord {
  public:
+  // Acquire pairs with the release in give_back().
   bool is_taken() const noexcept { return word_.load(std::memory_order_acquire) != kFree; }
   // With the queue's lock held, so that an append sees it or has happened before.
   bool take() noexcept;

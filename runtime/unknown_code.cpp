@@ -61,9 +61,11 @@ DirectReason verify_context(ContextState& context) noexcept {
     g_unknown_code.fetch_add(1);
   }
   const std::uint32_t now = g_unknown_code.load();
-  if (context.verified_at.exchange(now) != now) {
+  if (context.verified_at.load() != now) {
     verify_streams(context);
     forget_code_of(context);
+    // Only now: a launch of another thread must not rely on what is still being asked.
+    context.verified_at.store(now);
   }
   return any_stream_captures(context) ? DirectReason::kCapture : DirectReason::kCount;
 }

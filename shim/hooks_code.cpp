@@ -33,10 +33,13 @@ CUresult take_reference(Reference* reference, CUmodule module, const char* name)
   return result;
 }
 
-void note_module(CUresult result, const CUmodule* module) noexcept {
-  if (result != CUDA_SUCCESS || module == nullptr) return;
+template <EntryId id, typename... Args>
+CUresult load_module(CUmodule* module, Args... args) noexcept {
+  CUresult result = forward_with_rule<id>(module, args...);
+  if (result != CUDA_SUCCESS || module == nullptr) return result;
   const ErrnoKeeper keeper;
   runtime::note_module(*module, runtime::current_context());
+  return result;
 }
 
 // An answer that cannot change while the code is loaded: a name that is not there stays so. Of a
@@ -74,14 +77,14 @@ CUresult Hooks::cuLibraryUnload(CUlibrary library) noexcept {
 }
 
 CUresult Hooks::cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) noexcept {
-  CUresult result = runtime::real.cuLibraryGetKernel(kernel, library, name);
+  CUresult result = forward_with_rule<EntryId::cuLibraryGetKernel>(kernel, library, name);
   if (result == CUDA_SUCCESS && kernel != nullptr) runtime::note_kernel(*kernel, library);
   return result;
 }
 
 CUresult Hooks::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
                                           CUlibrary library) noexcept {
-  CUresult result = runtime::real.cuLibraryEnumerateKernels(kernels, count, library);
+  CUresult result = forward_with_rule<EntryId::cuLibraryEnumerateKernels>(kernels, count, library);
   if (result != CUDA_SUCCESS || kernels == nullptr) return result;
   unsigned available = 0;
   if (runtime::real.cuLibraryGetKernelCount(&available, library) != CUDA_SUCCESS) return result;
@@ -90,26 +93,17 @@ CUresult Hooks::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count,
 }
 
 CUresult Hooks::cuModuleLoad(CUmodule* module, const char* path) noexcept {
-  CUresult result = forward_with_rule<EntryId::cuModuleLoad>(module, path);
-  note_module(result, module);
-  return result;
+  return load_module<EntryId::cuModuleLoad>(module, path);
 }
 CUresult Hooks::cuModuleLoadData(CUmodule* module, const void* image) noexcept {
-  CUresult result = forward_with_rule<EntryId::cuModuleLoadData>(module, image);
-  note_module(result, module);
-  return result;
+  return load_module<EntryId::cuModuleLoadData>(module, image);
 }
 CUresult Hooks::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
                                    CUjit_option* options, void** values) noexcept {
-  CUresult result =
-      forward_with_rule<EntryId::cuModuleLoadDataEx>(module, image, count, options, values);
-  note_module(result, module);
-  return result;
+  return load_module<EntryId::cuModuleLoadDataEx>(module, image, count, options, values);
 }
 CUresult Hooks::cuModuleLoadFatBinary(CUmodule* module, const void* image) noexcept {
-  CUresult result = forward_with_rule<EntryId::cuModuleLoadFatBinary>(module, image);
-  note_module(result, module);
-  return result;
+  return load_module<EntryId::cuModuleLoadFatBinary>(module, image);
 }
 
 CUresult Hooks::cuLibraryGetModule(CUmodule* module, CUlibrary library) noexcept {

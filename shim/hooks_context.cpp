@@ -193,7 +193,7 @@ CUresult Hooks::cuCtxSetCurrent(CUcontext context) noexcept {
 }
 
 CUresult Hooks::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) noexcept {
-  CUresult result = call_driver<EntryId::cuDevicePrimaryCtxRetain>(context, device);
+  CUresult result = forward_with_rule<EntryId::cuDevicePrimaryCtxRetain>(context, device);
   if (result == CUDA_SUCCESS) note_retained(device);
   return result;
 }
@@ -211,7 +211,7 @@ CUresult Hooks::cuDevicePrimaryCtxReset_v2(CUdevice device) noexcept {
 }
 
 CUresult Hooks::cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) noexcept {
-  CUresult result = runtime::real.cuCtxFromGreenCtx(context, green);
+  CUresult result = forward_with_rule<EntryId::cuCtxFromGreenCtx>(context, green);
   if (result != CUDA_SUCCESS || context == nullptr) return result;
   if (runtime::ContextState* state = runtime::context_state(*context)) state->direct_only = true;
   return result;

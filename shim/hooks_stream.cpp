@@ -30,7 +30,7 @@ CUresult destroy_stream(CUstream stream) noexcept {
     runtime::stream_destroyed(stream);
   }
   // Without the rule: the stream is unknown by now, and ahead of unknown streams everything goes.
-  CUresult result = runtime::slot_of<id>()(stream);
+  CUresult result = call_driver<id>(stream);
   if (capture != nullptr && result == CUDA_SUCCESS) runtime::capture_ended(capture);
   return result;
 }

@@ -3,6 +3,7 @@
 // as they were.
 #include <bit>
 
+#include "runtime/context_state.h"
 #include "runtime/unknown_code.h"
 #include "shim/unknown_entry.h"
 #include "tests/unit/catch.h"
@@ -97,6 +98,23 @@ TEST_CASE("rows/unknown: what an entry without a row may have done is asked of t
     call_unknown(&another_entry, "cuUnloadAnything");
     CHECK(queues(world));
     CHECK(asked_again == 1);
+  }
+  SECTION("an answer that is still to come") {
+    status = CU_STREAM_CAPTURE_STATUS_NONE;
+    REQUIRE(queues(world));
+    runtime::g_unknown_code.store(2000);  // nor this one
+    call_unknown(&another_entry, "cuUnloadAnything");
+    const runtime::ContextState* context = runtime::current_context();
+    int asked = 0;
+    bool is_relied_on = false;
+    world.answers[runtime::EntryId::cuStreamGetCtx] = [&](const rows::Arguments&) {
+      if (asked++ == 0)
+        is_relied_on = context->verified_at.load() == runtime::g_unknown_code.load();
+      return CUDA_ERROR_INVALID_HANDLE;
+    };
+    world.launch(rows::kN1);
+    CHECK(asked != 0);
+    CHECK_FALSE(is_relied_on);
   }
   runtime::g_unknown_code.store(0);
 }

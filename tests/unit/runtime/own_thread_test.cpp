@@ -89,17 +89,6 @@ bool become_real_time(int policy, int priority) {
   return sched_setscheduler(0, policy, &parameters) == 0;
 }
 
-void* outrank(void*) {
-  return runtime::outrank_real_time() ? &g_seen : nullptr;
-}
-
-void* outrank_and_look(void*) {
-  if (!runtime::outrank_real_time()) return nullptr;
-  look(nullptr);
-  // Not to be counted among the program's.
-  return runtime::highest_real_time_priority() == 50 ? &g_seen : nullptr;
-}
-
 }  // namespace
 
 TEST_CASE("a thread of ours has none of its starter's limits") {
@@ -136,30 +125,25 @@ TEST_CASE("niceness is not inherited where that is allowed") {
   CHECK((status == 0 || status == kNotAllowed));
 }
 
-TEST_CASE("real-time threads are seen, and outranked") {
-  CHECK_FALSE(runtime::process_has_real_time_threads());
-  const int status = status_of([] {
-    if (!become_real_time(SCHED_RR, 50)) return kNotAllowed;
-    if (runtime::highest_real_time_priority() != 50) return 1;
-    if (!runtime::may_outrank()) return kNotAllowed;
-    pthread_t thread;
-    void* result = nullptr;
-    if (runtime::start_own_thread(&thread, outrank_and_look) != 0) return 2;
-    pthread_join(thread, &result);
-    if (result == nullptr) return 3;
-    return g_seen.policy == SCHED_FIFO && g_seen.priority > 50 ? 0 : 4;
-  });
-  CHECK((status == 0 || status == kNotAllowed));
+TEST_CASE("a real-time thread is seen") {
+  CHECK_FALSE(runtime::is_real_time_thread());
+  for (const int policy : {SCHED_FIFO, SCHED_RR, SCHED_RR | SCHED_RESET_ON_FORK}) {
+    const int status = status_of([policy] {
+      if (!become_real_time(policy, 50)) return kNotAllowed;
+      if (!runtime::may_become_real_time()) return 1;
+      return runtime::is_real_time_thread() ? 0 : 2;
+    });
+    CHECK((status == 0 || status == kNotAllowed));
+  }
 }
 
-TEST_CASE("without permission nothing is outranked") {
+TEST_CASE("without permission no thread becomes one") {
   const int status = status_of([] {
     const rlimit none{0, 0};
     setrlimit(RLIMIT_RTPRIO, &none);
     if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) return kNotAllowed;
     if (become_real_time(SCHED_FIFO, 1)) return kNotAllowed;  // a capability of its own
-    if (runtime::may_outrank()) return 1;
-    return outrank(nullptr) == nullptr ? 0 : 2;
+    return runtime::may_become_real_time() ? 1 : 0;
   });
   CHECK((status == 0 || status == kNotAllowed));
 }
